@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <utility>
@@ -52,6 +53,7 @@ struct Catalogue {
   std::string summary;  // what the slot does
   std::vector<EntryInfo> entries;
   const EntryInfo* find(const std::string& name) const;  // nullptr where there is none
+  std::vector<std::string> names() const;
 };
 
 /// One entry chosen from a catalogue, with its options. In a spec: "rope", {"type": "rope", "base": 500}, and for a
@@ -99,7 +101,8 @@ class Field {
  public:
   using Value = std::variant<bool*, int64_t*, double*, std::string*, std::optional<bool>*, std::optional<int64_t>*,
                              std::optional<double>*, std::optional<std::string>*, std::vector<int64_t>*,
-                             std::vector<double>*, std::vector<std::string>*, Options*, Choice*, Choices*, OptionsList>;
+                             std::vector<double>*, std::vector<std::string>*, Options*, Choice*, Choices*, OptionsList,
+                             nlohmann::ordered_json*>;  // the last: any JSON value, kept as it is
 
   Field(std::string name, Value value, std::string help)
       : name(std::move(name)), help(std::move(help)), value(std::move(value)) {}
@@ -113,12 +116,15 @@ class Field {
   Field& unit(std::string v) { unit_ = std::move(v); return *this; }       // "tokens", "steps", "seconds"
   Field& means(std::string v) { sentinel = std::move(v); return *this; }   // "0: no limit"; "absent: width / heads"
   Field& required() { is_required = true; return *this; }
+  Field& or_number() { number_too = true; return *this; }                  // a string that may be written as a number
+
+  Field& file() { is_file = true; return *this; }                          // names a file that must be there before a run
 
   std::string name, help, unit_, sentinel;
   Value value;
   std::optional<double> minimum, maximum, exclusive_minimum, exclusive_maximum;
   std::vector<std::string> choices;
-  bool is_required = false;
+  bool is_required = false, number_too = false, is_file = false;
 };
 
 /// Collects the fields of one options instance. Names are unique within a struct.
@@ -142,7 +148,7 @@ class Fields {
   const std::vector<Field>& all() const { return fields_; }
 
  private:
-  Field& push(Field field) { return fields_.emplace_back(std::move(field)); }  // the reference lives until the next add
+  Field& push(Field field);  // the reference lives until the next add; std::logic_error for a name that is taken
   std::vector<Field> fields_;
 };
 

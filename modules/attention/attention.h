@@ -1,0 +1,61 @@
+#pragma once
+
+#include "modules/attention/slots.h"
+#include "modules/attention/weigh/weigh.h"
+#include "modules/mixer/mixer.h"
+
+namespace headlab {
+
+struct AttentionOptions : Described<AttentionOptions> {
+  int64_t heads = 8;
+  std::optional<int64_t> head_width;
+  Choice project{project_catalogue, "standard"};
+  Choices then{adapter_catalogue, false, {}};
+  Choice position{position_catalogue, "none"};
+  WeighOptions weigh;
+  Choices gates{gate_catalogue, false, {}};
+  Choice mix{mix_catalogue, "concatenate"};
+  void describe(Fields& fields) override;
+};
+
+/// The walk that every head variant shares:
+///   plan -> project -> (cache) -> adapters -> position -> weigh -> gates -> scale -> mix
+/// x_BTD, memory_BSD -> y_BTD. Each step is a slot (slots.h); a variant is an entry of a slot.
+class Attention : public Mixer {
+ public:
+  /// `kept`: original numbers of the heads to make; undefined (nullopt): all.
+  Attention(const AttentionOptions& options, int64_t width, int64_t memory_width, bool cross,
+            const std::optional<std::vector<int64_t>>& kept = std::nullopt);
+
+  Tensor forward(const AttentionCall& call) override;
+  const std::vector<int64_t>& heads() const override { return shape_->heads; }
+  int64_t original_heads() const override { return shape_->original_heads; }
+  void keep(const std::vector<int64_t>& heads) override;
+  HeadAxes axes() const override;
+  const AttentionShape& shape() const { return *shape_; }
+  const AttentionOptions& options() const { return options_; }
+  /// Whether a pass like `run` uses the fused kernel here.
+  bool fusable(Site site, const Forward& run) const { return weigh->fusable(site, run); }
+  const std::vector<std::shared_ptr<Gate>>& gate_list() const { return gates_; }
+  /// The same attention with the same weights.
+  std::shared_ptr<torch::nn::Module> clone(const std::optional<torch::Device>& device = std::nullopt) const override;
+
+ private:
+  Tensor scaled(const Tensor& z_BHTK, const HeadPlan& plan, const AttentionCall& call) const;
+  AttentionOptions options_;
+  Shape shape_;
+  std::shared_ptr<Project> project{nullptr};
+  std::vector<std::shared_ptr<Adapter>> adapters_;
+  std::shared_ptr<Position> position{nullptr};
+  std::shared_ptr<Weigh> weigh{nullptr};
+  std::vector<std::shared_ptr<Gate>> gates_;
+  std::shared_ptr<Mix> mix{nullptr};
+};
+
+/// Rules that relate options to each other and to the width; used by specs before anything is allocated.
+void attention_rules(const AttentionOptions& options, int64_t width, bool cross, const std::string& prefix, Problems& problems);
+
+/// Copies all parameters and buffers of `from` to `to`, which must have the same names and shapes.
+void copy_tensors(const torch::nn::Module& from, torch::nn::Module& to);
+
+}  // namespace headlab

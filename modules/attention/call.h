@@ -1,0 +1,80 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "modules/tensor/forward.h"
+
+namespace headlab {
+
+/// Which keys a query may attend to. All conditions must hold. The queries of a self-attention are the last T of the S keys.
+struct Visibility {
+  bool causal = false;   // no key after the query
+  Tensor key_mask_BS;    // bool, true: a real token; undefined: all are
+  Tensor allowed_BTS;    // bool [B,T,S] or [T,S]; undefined: all
+  Tensor query_mask_BT;  // bool, true: a real token; hides nothing: losses and statistics leave the others out
+};
+
+/// What a cache keeps of the tokens an attention has seen: tensors whose second to last dimension is the token
+/// ([B,G,S,K]). What is stored may be narrower than what is read.
+struct State {
+  std::vector<Tensor> stored;
+  bool fixed = false;  // the memory of a cross-attention: projected once, never appended to
+  bool empty() const { return stored.empty(); }
+  int64_t length() const { return stored.empty() ? 0 : stored.front().size(-2); }
+  void append(const std::vector<Tensor>& more);
+  void reorder(const Tensor& rows_B);  // row b becomes what row rows_B[b] was (beam search)
+  void cut(int64_t length);            // forgets all but the first `length` tokens
+};
+
+/// One call of an attention (or of another token mixer).
+struct AttentionCall {
+  Site site;
+  Tensor x_BTD;         // after the norm
+  Tensor memory_BSD;    // the same tensor as x for self-attention; may be undefined where `state` is fixed and filled
+  Tensor q_pos, k_pos;  // positions, long: [T] or [B,T]; k_pos is of the memory given, not of what is cached
+  Visibility see;
+  State* state = nullptr;  // nullptr: no cache
+  Forward& run;
+  bool is_self() const { return memory_BSD.is_same(x_BTD); }
+};
+
+/// What is to be computed: the gates write it before anything is projected.
+struct HeadPlan {
+  Tensor chosen_BTk;              // long: the experts (positions) of each token; undefined: every head for every token
+  Tensor weight_BTk;              // their weights
+  std::vector<int64_t> window_H;  // keys a head sees, itself included; empty: no window; 0: none for that head
+};
+
+/// The sizes of one attention, shared by its slots. Removing heads changes it; original head numbers stay.
+struct AttentionShape {
+  int64_t width = 0;         // D
+  int64_t memory_width = 0;  // width of what keys and values are made from
+  int64_t head_width = 0;    // K
+  bool cross = false;
+  std::vector<int64_t> heads;   // original numbers of the heads that are there
+  std::vector<int64_t> groups;  // original numbers of the key/value groups that are there
+  std::vector<int64_t> group_of;  // for each head (position): its group (position)
+  int64_t original_heads = 0;
+  bool groups_shared = false;  // every head reads every group: none goes while any head is left
+  int64_t H() const { return static_cast<int64_t>(heads.size()); }
+  int64_t G() const { return static_cast<int64_t>(groups.size()); }
+};
+using Shape = std::shared_ptr<AttentionShape>;
+
+/// Gives `shape` `groups` original key/value groups (a divisor of its original heads), less those that no head left reads (all stay where groups
+/// are shared).
+void set_groups(AttentionShape& shape, int64_t groups);
+
+/// Leaves the heads at these positions, in this order, and the groups that they read. Returns the positions of those groups.
+std::vector<int64_t> keep_heads(AttentionShape& shape, const std::vector<int64_t>& positions);
+
+/// One call of the kernel: heads of equal window, over groups of equal ratio.
+struct HeadBlock {
+  std::vector<int64_t> heads;  // positions among q's heads
+  Tensor q_BHTK, k_BGSK, v_BGSK;
+  int64_t window = 0;  // 0: none
+  Tensor bias;         // added to the scores, broadcastable to [B,H,T,S]; undefined: none
+};
+
+}  // namespace headlab

@@ -1,0 +1,18 @@
+#include "modules/attention/gate/head_norm.h"
+
+#include <torch/torch.h>
+
+namespace headlab {
+
+HeadNorm::HeadNorm(const HeadNormOptions& options, Shape shape) : epsilon_(options.epsilon) {
+  gain = register_parameter("gain", torch::empty({shape->H(), shape->head_width}));
+}
+
+void HeadNorm::draw(const std::function<at::Generator(const std::string&)>&) { gain.fill_(1); }
+
+Tensor HeadNorm::weigh(Tensor z_BHTK, const HeadPlan&, const AttentionCall&) {
+  const auto mean_square = z_BHTK.square().mean(-1, /*keepdim=*/true);
+  return z_BHTK * torch::rsqrt(mean_square + epsilon_) * gain.unsqueeze(1);
+}
+
+}  // namespace headlab

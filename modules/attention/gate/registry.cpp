@@ -1,0 +1,23 @@
+#include "modules/attention/gate/hard_concrete.h"
+#include "modules/attention/gate/head_norm.h"
+#include "modules/attention/gate/route_experts.h"
+#include "modules/attention/gate/scalar.h"
+#include "modules/attention/gate/windows.h"
+
+namespace headlab {
+
+const Gates& gates() {
+  static const Gates registry =
+      Gates("gate", "chooses heads before they are computed, and weighs them after")
+          .entry<Windows, WindowsOptions>("windows", "a fixed window of keys for each head", "2608.19203")
+          .entry<HardConcrete, HardConcreteOptions>("hard_concrete", "learned stochastic gates with an L0 penalty", "1905.09418")
+          .entry<ScalarGate, ScalarGateOptions>("scalar", "a learned scale for each head", "2607.13425")
+          .entry<HeadNorm, HeadNormOptions>("head_norm", "each head's output divided by its root mean square", "2601.19611")
+          .entry<RouteExperts, RouteExpertsOptions>(
+              "route_experts", "each token picks its k experts", "2210.05144",
+              Traits{.not_masked_equals_removed = "tokens that chose a removed expert choose another one instead"});
+  return registry;
+}
+const Catalogue& gate_catalogue() { return gates().catalogue(); }
+
+}  // namespace headlab

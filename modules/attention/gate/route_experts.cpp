@@ -1,0 +1,53 @@
+#include "modules/attention/gate/route_experts.h"
+
+#include <torch/torch.h>
+
+#include <algorithm>
+
+namespace headlab {
+
+void RouteExpertsOptions::describe(Fields& fields) {
+  fields.add("k", k, "experts that each token picks").at_least(1);
+  fields.add("norm", norm, "a chosen expert's weight: its probability, divided by the sum over the chosen or not")
+      .one_of({"detached_sum", "none"});
+  fields.add("balance", balance, "weight of the load-balance loss").at_least(0);
+  fields.add("z_loss", z_loss, "weight of the squared log-partition of the router").at_least(0);
+}
+
+RouteExperts::RouteExperts(const RouteExpertsOptions& options, Shape shape) : options_(options), shape_(std::move(shape)) {
+  if (options_.k > shape_->original_heads)
+    throw ShapeError("gates.route_experts.k: expected at most the number of heads (" +
+                     std::to_string(shape_->original_heads) + "), got " + std::to_string(options_.k));
+  weight = register_parameter("weight", torch::empty({shape_->H(), shape_->width}));
+}
+
+void RouteExperts::draw(const std::function<at::Generator(const std::string&)>&) { weight.zero_(); }
+
+void RouteExperts::plan(HeadPlan& plan, const AttentionCall& call) {
+  const auto logits = torch::matmul(call.x_BTD, weight.t());
+  const auto p = torch::softmax(logits, -1);
+  const auto k = std::min(options_.k, shape_->H());  // fewer experts than k may be left
+  auto [value, chosen] = torch::topk(p, k, -1);
+  plan.chosen_BTk = chosen;
+  plan.weight_BTk = options_.norm == "none" ? value : value / value.sum(-1, /*keepdim=*/true).detach();
+  if (is_training()) add_losses(logits, p, chosen, call);
+}
+
+void RouteExperts::add_losses(const Tensor& logits_BTE, const Tensor& p_BTE, const Tensor& chosen_BTk,
+                              const AttentionCall& call) const {
+  auto real_BT = torch::ones_like(logits_BTE.select(-1, 0));
+  if (call.see.query_mask_BT.defined()) real_BT = call.see.query_mask_BT.to(real_BT.scalar_type());
+  const auto tokens = real_BT.sum().clamp_min(1);
+  const auto E = shape_->H();
+  const auto mean_p_E = (p_BTE * real_BT.unsqueeze(-1)).sum({0, 1}) / tokens;
+  const auto picks_E = torch::zeros({E}, p_BTE.options())
+                           .index_add(0, chosen_BTk.flatten(),
+                                      real_BT.unsqueeze(-1).expand_as(chosen_BTk).flatten());
+  const auto share_E = picks_E / (tokens * chosen_BTk.size(-1));
+  const auto balance = static_cast<double>(E) * (mean_p_E * share_E.detach()).sum();
+  call.run.aux.push_back({"balance", call.site, options_.balance * balance * tokens, tokens});
+  const auto z = (logits_BTE.logsumexp(-1).square() * real_BT).sum();
+  call.run.aux.push_back({"router_z", call.site, options_.z_loss * z, tokens});
+}
+
+}  // namespace headlab

@@ -1,0 +1,30 @@
+#include "modules/attention/mix/concatenate.h"
+
+#include <torch/torch.h>
+
+namespace headlab {
+
+Concatenate::Concatenate(const ConcatenateOptions& options, Shape shape) : shape_(std::move(shape)) {
+  weight = register_parameter("weight", torch::empty({shape_->width, shape_->H() * shape_->head_width}));
+  if (options.bias) bias = register_parameter("bias", torch::zeros({shape_->width}));
+}
+
+void Concatenate::draw(const std::function<at::Generator(const std::string&)>& generator) {
+  xavier_uniform(weight, shape_->original_heads * shape_->head_width, shape_->width, generator("weight"));
+  if (bias.defined()) bias.zero_();
+}
+
+Tensor Concatenate::mix(const Tensor& z_BHTK, const HeadPlan&) {
+  return torch::nn::functional::linear(z_BHTK.transpose(1, 2).flatten(2), weight, bias);
+}
+
+Tensor Concatenate::per_head(const Tensor& z_BHTK) {
+  const auto weight_HKD = weight.t().unflatten(0, at::IntArrayRef{shape_->H(), shape_->head_width});
+  return torch::matmul(z_BHTK, weight_HKD);  // [B,H,T,K] x [H,K,D]
+}
+
+Tensor Concatenate::nothing() const { return bias.defined() ? bias : torch::zeros({shape_->width}, weight.options()); }
+
+void Concatenate::axes(HeadAxes axes) const { axes.head("weight", 1, shape_->head_width); }
+
+}  // namespace headlab

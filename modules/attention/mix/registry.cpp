@@ -1,0 +1,14 @@
+#include "modules/attention/mix/concatenate.h"
+#include "modules/attention/mix/experts.h"
+
+namespace headlab {
+
+const Mixes& mixes() {
+  static const Mixes registry = Mixes("mix", "turns the heads' outputs into the attention's output")
+                                    .entry<Concatenate, ConcatenateOptions>("concatenate", "concatenation times W_O", "1706.03762")
+                                    .entry<ExpertsMix, NoOptions>("experts", "the chosen experts' own output matrices, weighted", "2210.05144");
+  return registry;
+}
+const Catalogue& mix_catalogue() { return mixes().catalogue(); }
+
+}  // namespace headlab

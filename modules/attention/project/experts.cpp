@@ -1,0 +1,55 @@
+#include "modules/attention/project/experts.h"
+
+#include <torch/torch.h>
+
+#include <cmath>
+
+namespace headlab {
+
+Tensor expert_product(const Tensor& rows, const Tensor& chosen, const Tensor& weight, int64_t per_row) {
+  // Rows sorted by expert; each expert multiplies its own stretch. No size is read while recording, so lengths stay free.
+  std::vector<Tensor> places, products;
+  const auto matrices = weight.unbind(0);  // one backward for all, where indexing would have one as large as `weight` each
+  for (int64_t expert = 0; expert < weight.size(0); ++expert) {
+    const auto mine = chosen.eq(expert).nonzero().squeeze(-1);
+    if (!recording() && mine.numel() == 0) continue;
+    places.push_back(mine);
+    products.push_back(torch::mm(rows.index_select(0, per_row == 1 ? mine : mine.div(per_row, "floor")), matrices[expert]));
+  }
+  if (places.empty()) return rows.new_empty({0, weight.size(2)});
+  return torch::cat(products, 0).index_select(0, torch::cat(places, 0).argsort());
+}
+
+ExpertsProject::ExpertsProject(const ExpertsProjectOptions&, Shape shape) : shape_(std::move(shape)) {
+  set_groups(*shape_, 1);
+  const auto E = shape_->H(), K = shape_->head_width;
+  query_weight = register_parameter("query_weight", torch::empty({E, shape_->width, K}));
+  key_weight = register_parameter("key_weight", torch::empty({shape_->G() * K, shape_->memory_width}));
+  value_weight = register_parameter("value_weight", torch::empty({shape_->G() * K, shape_->memory_width}));
+}
+
+void ExpertsProject::draw(const std::function<at::Generator(const std::string&)>& generator) {
+  const auto D = shape_->width, K = shape_->head_width;
+  xavier_uniform(query_weight, D, K, generator("query_weight"));
+  xavier_uniform(key_weight, shape_->memory_width, K, generator("key_weight"), 1 / std::sqrt(2.0));
+  xavier_uniform(value_weight, shape_->memory_width, K, generator("value_weight"), 1 / std::sqrt(2.0));
+}
+
+Tensor ExpertsProject::query(const Tensor& x_BTD, const HeadPlan& plan) {
+  if (!plan.chosen_BTk.defined()) return torch::einsum("btd,edk->betk", {x_BTD, query_weight});
+  const auto& chosen = plan.chosen_BTk;
+  const auto q = expert_product(x_BTD.flatten(0, 1), chosen.flatten(), query_weight, chosen.size(2));
+  return q.view_as(chosen.unsqueeze(-1).expand({-1, -1, -1, shape_->head_width})).permute({0, 2, 1, 3});
+}
+
+std::vector<Tensor> ExpertsProject::remember(const Tensor& memory_BSD) {
+  return {torch::matmul(memory_BSD, key_weight.t()).unsqueeze(1), torch::matmul(memory_BSD, value_weight.t()).unsqueeze(1)};
+}
+
+void ExpertsProject::axes(HeadAxes axes) const {
+  axes.head("query_weight", 0, 1);
+  axes.group("key_weight", 0, shape_->head_width);
+  axes.group("value_weight", 0, shape_->head_width);
+}
+
+}  // namespace headlab

@@ -1,0 +1,27 @@
+#include "modules/attention/project/experts.h"
+#include "modules/attention/project/mix_heads.h"
+#include "modules/attention/project/standard.h"
+
+namespace headlab {
+
+const Projects& projects() {
+  static const Projects registry =
+      Projects("project", "makes queries, keys and values")
+          .entry<StandardProject, StandardProjectOptions>("standard", "a query, key and value for each head", "1706.03762")
+          .entry<GroupedProject, GroupedProjectOptions>("grouped", "heads share keys and values in groups", "2305.13245")
+          .entry<ExpertsProject, ExpertsProjectOptions>(
+              "experts", "a query for each expert that a token chose, one key and value for all", "2210.05144");
+  return registry;
+}
+const Catalogue& project_catalogue() { return projects().catalogue(); }
+
+const Adapters& adapters() {
+  static const Adapters registry =
+      Adapters("adapter", "changes queries, keys or values after projection")
+          .entry<MixHeads, MixHeadsOptions>("mix_heads", "each head's key and value is a learned mix of all heads' keys and values",
+                                            "2601.19611", Traits{.reads_all_groups = true});
+  return registry;
+}
+const Catalogue& adapter_catalogue() { return adapters().catalogue(); }
+
+}  // namespace headlab

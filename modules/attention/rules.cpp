@@ -1,0 +1,66 @@
+#include <algorithm>
+
+#include "modules/attention/attention.h"
+#include "modules/attention/gate/route_experts.h"
+#include "modules/attention/gate/windows.h"
+#include "modules/attention/project/standard.h"
+
+namespace headlab {
+namespace {
+
+std::string nearest_multiples(int64_t value, int64_t factor) {
+  const auto below = value / factor * factor, above = below + factor;
+  return below > 0 ? std::to_string(below) + ", " + std::to_string(above) : std::to_string(above);
+}
+
+}  // namespace
+
+void attention_rules(const AttentionOptions& options, int64_t width, bool cross, const std::string& prefix, Problems& problems) {
+  const auto at = [&](const std::string& field) { return prefix + "." + field; };
+  if (!options.head_width && width % options.heads != 0)
+    problems.add(at("heads"), "expected a divisor of d_model (" + std::to_string(width) + "), or a head_width beside it, got " +
+                                  std::to_string(options.heads) + "; nearest d_model: " + nearest_multiples(width, options.heads));
+  const auto head_width = options.head_width.value_or(width / options.heads);
+  if (options.position.type() == "rope" && head_width % 2 != 0)
+    problems.add(at("position"), "rope: expected an even head width, got " + std::to_string(head_width));
+  if (options.position.type() == "rope" && cross)
+    problems.add(at("position"), "rope: expected a self-attention; a cross-attention's queries and keys share no positions");
+  if (options.project.type() == "grouped") {
+    const auto groups = options.project.as<GroupedProjectOptions>().groups;
+    if (options.heads % groups != 0)
+      problems.add(at("project.groups"), "expected a divisor of heads (" + std::to_string(options.heads) + "), got " + std::to_string(groups));
+  }
+  const auto mixes_groups = [](const Choice& adapter) { return adapters().traits(adapter.type()).reads_all_groups; };
+  if (std::count_if(options.then.items.begin(), options.then.items.end(), mixes_groups) > 1)
+    problems.add(at("then"), "expected at most one adapter that mixes heads: what follows it has a head for each component");
+  bool routed = false;
+  for (std::size_t i = 0; i < options.gates.items.size(); ++i) {
+    const auto& gate = options.gates.items[i];
+    const auto where = at("gates[" + std::to_string(i) + "]");
+    if (gate.type() == "windows") {
+      const auto count = gate.as<WindowsOptions>().windows.size();
+      if (cross) problems.add(where, "windows: expected a self-attention; a cross-attention's queries and keys share no positions");
+      if (count != 1 && count != static_cast<std::size_t>(options.heads))
+        problems.add(where + ".windows", "expected one window, or one for each of " + std::to_string(options.heads) + " heads, got " + std::to_string(count));
+    }
+    if (gate.type() == "route_experts") {
+      routed = true;
+      const auto k = gate.as<RouteExpertsOptions>().k;
+      if (k > options.heads)
+        problems.add(where + ".k", "expected at most the number of heads (" + std::to_string(options.heads) + "), got " + std::to_string(k));
+    }
+  }
+  if (routed) {
+    for (const auto& gate : options.gates.items)
+      if (gate.type() != "route_experts")
+        problems.add(at("gates"), gate.type() + " can't stand beside route_experts, whose heads differ from token to token");
+    if (!options.then.items.empty()) problems.add(at("then"), "adapters can't follow routed experts, whose heads differ from token to token");
+  }
+  const bool experts = options.project.type() == "experts", mixes = options.mix.type() == "experts";
+  if (experts != mixes || experts != routed)
+    problems.add(at("project"), "the project \"experts\", the mix \"experts\" and the gate \"route_experts\" go together; got project \"" +
+                                    options.project.type() + "\", mix \"" + options.mix.type() + "\" and " +
+                                    (routed ? "the gate" : "no such gate"));
+}
+
+}  // namespace headlab

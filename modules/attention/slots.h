@@ -1,0 +1,105 @@
+#pragma once
+
+#include <torch/nn/module.h>
+
+#include "modules/attention/call.h"
+#include "modules/tensor/axes.h"
+#include "modules/tensor/init.h"
+#include "modules/tensor/registry.h"
+
+/// The slots of an attention: project -> (adapters) -> position -> weigh -> gates -> mix. An entry is one class in its
+/// slot's folder and one line in that folder's registry.cpp.
+namespace headlab {
+
+/// Queries, and what a cache stores of keys and values.
+struct Project : torch::nn::Module, Initialised {
+  /// q_BHTK; where the plan chose heads token by token, the H slots of a token are its chosen ones: q_BkTK.
+  virtual Tensor query(const Tensor& x_BTD, const HeadPlan& plan) = 0;
+  /// {k_BGSK, v_BGSK}
+  virtual std::vector<Tensor> remember(const Tensor& memory_BSD) = 0;
+  /// {q, k, v} of a self-attention; entries that can do it in one product do.
+  virtual std::vector<Tensor> all(const Tensor& x_BTD, const HeadPlan& plan) {
+    auto stored = remember(x_BTD);
+    return {query(x_BTD, plan), stored[0], stored[1]};
+  }
+  virtual void axes(HeadAxes axes) const = 0;
+};
+
+/// Changes q, k or v between projection and weighing, the keys and values after the cache.
+struct Adapter : torch::nn::Module, Initialised {
+  virtual Tensor query(Tensor q_BHTK) { return q_BHTK; }
+  virtual std::vector<Tensor> expand(std::vector<Tensor> kv) { return kv; }
+  /// For each head the group it reads after expand().
+  virtual std::vector<int64_t> group_of(std::vector<int64_t> before) const { return before; }
+  virtual void axes(HeadAxes) const {}
+};
+
+/// Rotates q and k by their positions, or gives a bias to the scores.
+struct Position : torch::nn::Module {
+  virtual Tensor rotate(Tensor x_BHTK, const Tensor& /*positions*/) { return x_BHTK; }
+  /// Broadcastable to [B,H,T,S]; undefined: none.
+  virtual Tensor bias(const Tensor& /*q_pos*/, const Tensor& /*k_pos*/) { return {}; }
+  virtual void axes(HeadAxes) const {}
+};
+
+/// Chooses heads before they are computed, and weighs z after. A list: gates may stand in series.
+struct Gate : torch::nn::Module, Initialised {
+  virtual void plan(HeadPlan&, const AttentionCall&) {}
+  virtual Tensor weigh(Tensor z_BHTK, const HeadPlan&, const AttentionCall&) { return z_BHTK; }
+  virtual void axes(HeadAxes) const {}
+  /// Heads (positions) that this gate has closed for good at evaluation; a prune action may remove them.
+  virtual std::vector<int64_t> closed() const { return {}; }
+  void draw(const std::function<at::Generator(const std::string&)>&) override {}
+};
+
+/// z_BHTK -> y_BTD.
+struct Mix : torch::nn::Module, Initialised {
+  virtual Tensor mix(const Tensor& z_BHTK, const HeadPlan& plan) = 0;
+  /// o_BHTD, each head's share of y without the bias; undefined where y is not a sum over heads.
+  virtual Tensor per_head(const Tensor& z_BHTK) = 0;
+  /// y where no head is left: the bias alone, or zeros; [D].
+  virtual Tensor nothing() const = 0;
+  virtual void axes(HeadAxes axes) const = 0;
+};
+
+/// How scores are made: s_BHTS = score(q, k).
+struct Score : torch::nn::Module, Initialised {
+  virtual Tensor score(const Tensor& q_BHTK, const Tensor& k_BHSK) = 0;
+  /// The factor, where the scores are factor * q k^T and the fused kernel can make them; nothing otherwise.
+  virtual std::optional<double> factor() const { return std::nullopt; }
+  virtual void axes(HeadAxes) const {}
+  void draw(const std::function<at::Generator(const std::string&)>&) override {}
+};
+
+/// Turns a row of scores into weights; hidden keys have score -inf, and a row with nothing to attend to gives zeros.
+struct Normalise : torch::nn::Module {
+  virtual Tensor weights(const Tensor& scores_BHTS) = 0;
+  virtual bool is_softmax() const { return false; }
+};
+
+/// Slots that must know other slots' sizes get them from the shape; a projection sets the groups before the others are made.
+using Projects = Registry<Project, Shape>;
+using Adapters = Registry<Adapter, Shape>;
+using Positions = Registry<Position, Shape>;
+using Gates = Registry<Gate, Shape>;
+using Mixes = Registry<Mix, Shape>;
+using Scores = Registry<Score, Shape>;
+using Normalisers = Registry<Normalise>;
+const Projects& projects();
+const Adapters& adapters();
+const Positions& positions();
+const Gates& gates();
+const Mixes& mixes();
+const Scores& scores();
+const Normalisers& normalisers();
+
+/// The same, for Choice fields of options.
+const Catalogue& project_catalogue();
+const Catalogue& adapter_catalogue();
+const Catalogue& position_catalogue();
+const Catalogue& gate_catalogue();
+const Catalogue& mix_catalogue();
+const Catalogue& score_catalogue();
+const Catalogue& normalise_catalogue();
+
+}  // namespace headlab

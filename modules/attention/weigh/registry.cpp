@@ -1,0 +1,20 @@
+#include "modules/attention/weigh/dot_product.h"
+#include "modules/attention/weigh/softmax.h"
+
+namespace headlab {
+
+const Scores& scores() {
+  static const Scores registry = Scores("score", "compares queries and keys")
+                                     .entry<DotProduct, DotProductOptions>("dot_product", "scaled dot product", "1706.03762");
+  return registry;
+}
+const Catalogue& score_catalogue() { return scores().catalogue(); }
+
+const Normalisers& normalisers() {
+  static const Normalisers registry = Normalisers("normalise", "turns a row of scores into weights")
+                                          .entry<Softmax, NoOptions>("softmax", "exponentials over their sum", "1706.03762");
+  return registry;
+}
+const Catalogue& normalise_catalogue() { return normalisers().catalogue(); }
+
+}  // namespace headlab

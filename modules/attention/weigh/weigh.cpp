@@ -1,0 +1,183 @@
+#include "modules/attention/weigh/weigh.h"
+
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <numeric>
+
+namespace headlab {
+namespace {
+
+bool in_order(const std::vector<int64_t>& positions, int64_t count) {
+  if (static_cast<int64_t>(positions.size()) != count) return false;
+  for (int64_t i = 0; i < count; ++i)
+    if (positions[i] != i) return false;
+  return true;
+}
+
+// 0, 1, ... along a dimension of `like`; while recording without its size as a number.
+Tensor indices(const Tensor& like_BHNK) {
+  const auto options = like_BHNK.options().dtype(torch::kLong).requires_grad(false);
+  if (!recording()) return torch::arange(like_BHNK.size(2), options);
+  return torch::ones_like(like_BHNK.select(0, 0).select(0, 0).select(-1, 0), options).cumsum(0) - 1;
+}
+
+Tensor fused(const HeadBlock& block, const Tensor& mask, double dropout, bool is_causal, double factor) {
+  auto bias = mask;
+  if (block.bias.defined()) {
+    bias = block.bias;
+    if (mask.defined()) bias = torch::where(mask, bias, torch::full({}, -std::numeric_limits<double>::infinity(), bias.options()));
+  }
+  return at::scaled_dot_product_attention(block.q_BHTK, block.k_BGSK, block.v_BGSK,
+                                          bias.defined() ? std::optional<Tensor>(bias) : std::nullopt, dropout, is_causal,
+                                          factor, /*enable_gqa=*/block.k_BGSK.size(1) != block.q_BHTK.size(1));
+}
+
+}  // namespace
+
+Weigh::Weigh(const WeighOptions& options, Shape shape) : dropout_(options.dropout) {
+  score = register_module("score", scores().make(options.score, shape));
+  normalise = register_module("normalise", normalisers().make(options.normalise));
+}
+
+bool Weigh::fusable(Site site, const Forward& run) const {
+  return score->factor() && normalise->is_softmax() && !run.wants(At::scores, site) && !run.wants(At::weights, site);
+}
+
+Tensor pick(const Tensor& x, int64_t dim, const std::vector<int64_t>& positions) {
+  std::vector<Tensor> runs;
+  for (std::size_t i = 0; i < positions.size();) {
+    std::size_t end = i + 1;
+    while (end < positions.size() && positions[end] == positions[end - 1] + 1) ++end;
+    runs.push_back(x.narrow(dim, positions[i], static_cast<int64_t>(end - i)));
+    i = end;
+  }
+  if (runs.empty()) return x.narrow(dim, 0, 0);
+  return runs.size() == 1 ? runs.front() : torch::cat(runs, dim);
+}
+
+std::vector<HeadBlock> cut_blocks(const Tensor& q_BHTK, const Tensor& k_BGSK, const Tensor& v_BGSK,
+                                  const std::vector<int64_t>& group_of, const std::vector<int64_t>& window_H) {
+  const auto H = q_BHTK.size(1), G = k_BGSK.size(1);
+  const auto window = [&](int64_t head) { return window_H.empty() ? 0 : window_H[head]; };
+  // Heads that share a window and a group form one unit; units of equal window and size form one block.
+  std::map<std::pair<int64_t, int64_t>, std::vector<int64_t>> units;  // {window, group}: heads
+  for (int64_t head = 0; head < H; ++head) units[{window(head), group_of[head]}].push_back(head);
+  std::map<std::pair<int64_t, std::size_t>, std::pair<std::vector<int64_t>, std::vector<int64_t>>> kinds;
+  for (const auto& [key, heads] : units) {
+    auto& [of_kind, groups] = kinds[{key.first, heads.size()}];
+    of_kind.insert(of_kind.end(), heads.begin(), heads.end());
+    groups.push_back(key.second);
+  }
+  std::vector<HeadBlock> blocks;
+  for (auto& [key, members] : kinds) {
+    auto& [heads, groups] = members;
+    HeadBlock block;
+    block.window = key.first;
+    block.q_BHTK = in_order(heads, H) ? q_BHTK : pick(q_BHTK, 1, heads);
+    block.k_BGSK = in_order(groups, G) ? k_BGSK : pick(k_BGSK, 1, groups);
+    block.v_BGSK = in_order(groups, G) ? v_BGSK : pick(v_BGSK, 1, groups);
+    block.heads = std::move(heads);
+    blocks.push_back(std::move(block));
+  }
+  return blocks;
+}
+
+Tensor visible(const Tensor& q_BHTK, const Tensor& k_BGSK, const Visibility& see, int64_t window, bool from_start) {
+  Tensor mask;
+  const auto both = [&](const Tensor& more) { mask = mask.defined() ? mask.logical_and(more) : more; };
+  const bool last_alone = !from_start && q_BHTK.size(2) == 1;  // one new token sees all that is cached
+  if ((see.causal && !last_alone) || window > 0) {
+    const auto key_S = indices(k_BGSK);
+    auto query_T = indices(q_BHTK);
+    if (!from_start) query_T = query_T + (key_S.slice(0, -1) - query_T.slice(0, -1));
+    const auto back = query_T.unsqueeze(1) - key_S;  // how far the key lies behind the query
+    if (see.causal) both(back.ge(0));
+    if (window > 0) both((see.causal ? back : back.abs()).lt(window));
+  }
+  if (see.allowed_BTS.defined()) both(see.allowed_BTS.dim() == 3 ? see.allowed_BTS.unsqueeze(1) : see.allowed_BTS);
+  if (see.key_mask_BS.defined()) both(see.key_mask_BS.unsqueeze(1).unsqueeze(1));
+  return mask;
+}
+
+Tensor windowed_attention(const Tensor& q_BHTK, const Tensor& k_BGSK, const Tensor& v_BGSK, int64_t window, double factor) {
+  const auto B = q_BHTK.size(0), H = q_BHTK.size(1), T = q_BHTK.size(2), K = q_BHTK.size(3), G = k_BGSK.size(1);
+  const auto blocks = (T + window - 1) / window, padding = blocks * window - T;
+  const auto pad = [&](const Tensor& x, int64_t front) {
+    return torch::constant_pad_nd(x, {0, 0, front, padding});
+  };
+  // Block n of the queries sees blocks n-1 and n of the keys; the block before the first is padding.
+  const auto queries = pad(q_BHTK, 0).unflatten(2, at::IntArrayRef{blocks, window}).transpose(1, 2).flatten(0, 1);
+  const auto pairs = [&](const Tensor& x) {
+    return pad(x, window).unfold(2, 2 * window, window).permute({0, 2, 1, 4, 3}).reshape({B * blocks, G, 2 * window, K});
+  };
+  const auto options = q_BHTK.options().dtype(torch::kLong).requires_grad(false);
+  const auto back = (torch::arange(window, options) + window).unsqueeze(1) - torch::arange(2 * window, options);
+  auto mask = back.ge(0).logical_and(back.lt(window)).unsqueeze(0).repeat({blocks, 1, 1});
+  mask[0].narrow(1, 0, window).fill_(false);
+  mask = mask.unsqueeze(1).repeat({B, 1, 1, 1});
+  HeadBlock block;
+  block.q_BHTK = queries;
+  block.k_BGSK = pairs(k_BGSK);
+  block.v_BGSK = pairs(v_BGSK);
+  const auto z = fused(block, mask, 0.0, false, factor);  // [B*blocks, H, window, K]
+  return z.unflatten(0, at::IntArrayRef{B, blocks}).transpose(1, 2).reshape({B, H, blocks * window, K}).narrow(2, 0, T);
+}
+
+Tensor Weigh::one_block(const HeadBlock& block, const AttentionCall& call, bool from_start) {
+  const auto& see = call.see;
+  const auto factor = *score->factor();
+  const auto dropout = is_training() ? dropout_ : 0.0;
+  const bool plain = !block.bias.defined() && !see.key_mask_BS.defined() && !see.allowed_BTS.defined();
+  if (plain && see.causal && from_start && block.window == 0) return fused(block, {}, dropout, true, factor);
+  if (plain && see.causal && from_start && block.window > 0 && dropout == 0 && !recording() &&
+      block.q_BHTK.size(2) > 2 * block.window)
+    return windowed_attention(block.q_BHTK, block.k_BGSK, block.v_BGSK, block.window, factor);
+  return fused(block, visible(block.q_BHTK, block.k_BGSK, see, block.window, from_start), dropout, false, factor);
+}
+
+Tensor Weigh::forward(const Tensor& q_BHTK, const Tensor& k_BGSK, const Tensor& v_BGSK, const std::vector<int64_t>& group_of,
+                      const HeadPlan& plan, const Tensor& bias, const AttentionCall& call, bool from_start) {
+  auto blocks = cut_blocks(q_BHTK, k_BGSK, v_BGSK, group_of, plan.window_H);
+  std::vector<int64_t> order;
+  for (auto& block : blocks) {
+    order.insert(order.end(), block.heads.begin(), block.heads.end());
+    if (bias.defined()) block.bias = bias.dim() < 3 || bias.size(-3) == 1 ? bias : pick(bias, bias.dim() - 3, block.heads);
+  }
+  std::vector<int64_t> place(order.size());  // where head h stands in `order`
+  for (std::size_t i = 0; i < order.size(); ++i) place[order[i]] = static_cast<int64_t>(i);
+  if (!fusable(call.site, call.run)) return instrumented(blocks, call, from_start, place);
+  std::vector<Tensor> parts;
+  for (const auto& block : blocks) parts.push_back(one_block(block, call, from_start));
+  const auto z = parts.size() == 1 ? parts.front() : torch::cat(parts, 1);
+  return in_order(place, q_BHTK.size(1)) ? z : pick(z, 1, place);
+}
+
+Tensor Weigh::instrumented(const std::vector<HeadBlock>& blocks, const AttentionCall& call, bool from_start,
+                           const std::vector<int64_t>& place) {
+  const auto expand = [](const Tensor& kv, int64_t heads) {
+    return kv.size(1) == heads ? kv : kv.repeat_interleave(heads / kv.size(1), 1);
+  };
+  const auto whole = [&](const std::vector<Tensor>& parts) {
+    const auto joined = parts.size() == 1 ? parts.front() : torch::cat(parts, 1);
+    return in_order(place, joined.size(1)) ? joined : pick(joined, 1, place);
+  };
+  std::vector<Tensor> of_scores, of_values;
+  for (const auto& block : blocks) {
+    const auto heads = block.q_BHTK.size(1);
+    auto s = score->score(block.q_BHTK, expand(block.k_BGSK, heads));
+    if (block.bias.defined()) s = s + block.bias;
+    const auto mask = visible(block.q_BHTK, block.k_BGSK, call.see, block.window, from_start);
+    if (mask.defined()) s = s.masked_fill(mask.logical_not(), -std::numeric_limits<double>::infinity());
+    of_scores.push_back(s);
+    of_values.push_back(expand(block.v_BGSK, heads));
+  }
+  auto& run = call.run;
+  const auto scores_BHTS = run.see(At::scores, call.site, whole(of_scores), &call);
+  const auto weights_BHTS = run.see(At::weights, call.site, normalise->weights(scores_BHTS), &call);
+  return torch::matmul(torch::dropout(weights_BHTS, dropout_, is_training()), whole(of_values));
+}
+
+}  // namespace headlab

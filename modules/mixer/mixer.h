@@ -1,0 +1,22 @@
+#pragma once
+
+#include <torch/nn/module.h>
+
+#include "modules/attention/call.h"
+#include "modules/tensor/axes.h"
+
+namespace headlab {
+
+/// A token mixer: what a layer calls to let tokens see each other. Attention is one.
+struct Mixer : torch::nn::Module {
+  /// x_BTD (and a memory) -> y_BTD.
+  virtual Tensor forward(const AttentionCall& call) = 0;
+  /// Original numbers of the heads that are there.
+  virtual const std::vector<int64_t>& heads() const = 0;
+  virtual int64_t original_heads() const = 0;
+  /// Leaves only these heads (original numbers, each there now); parameters become smaller.
+  virtual void keep(const std::vector<int64_t>& heads) = 0;
+  virtual HeadAxes axes() const = 0;
+};
+
+}  // namespace headlab

@@ -1,0 +1,76 @@
+#pragma once
+
+#include "modules/embedding/embedding.h"
+#include "modules/layer/stack.h"
+
+namespace headlab {
+
+/// Token ids of a batch, padded on the right. Where a model has one text, it is the target.
+struct Batch {
+  Tensor source_BS, source_mask_BS;  // mask: bool, true = a token; undefined: no padding
+  Tensor target_BT, target_mask_BT;  // what the decoder reads
+};
+
+/// Generates one token after another.
+struct Stepper {
+  virtual ~Stepper() = default;
+  /// Reads the ids [B,T] that follow what was read, and returns logits_BV for the next token.
+  virtual Tensor step(const Tensor& ids_BT, Forward& run) = 0;
+  /// Row b goes on as what row rows_B[b] was.
+  virtual void reorder(const Tensor& rows_B) = 0;
+  /// The most tokens that may be read in all.
+  virtual int64_t max_length() const = 0;
+};
+
+/// A Transformer: ids to logits.
+class Model : public torch::nn::Module {
+ public:
+  /// [B,T,D] before the output's matrix.
+  virtual Tensor hidden(const Batch& batch, Forward& run) = 0;
+  /// h[..., D] -> logits[..., V]
+  virtual Tensor logits_of(const Tensor& hidden, Forward& run) = 0;
+  Tensor logits(const Batch& batch, Forward& run) { return logits_of(hidden(batch, run), run); }
+
+  /// Starts generating; for an encoder-decoder the batch holds the source, for a decoder it may hold nothing.
+  /// Throws UsageError where the model can't generate.
+  virtual std::unique_ptr<Stepper> stepper(const Batch& batch, Forward& run) = 0;
+
+  virtual std::vector<std::pair<Site, Mixer*>> mixers() const = 0;
+  virtual int64_t max_length() const = 0;
+  virtual int64_t target_vocabulary() const = 0;
+
+  HeadTable heads() const;                           // that are there
+  std::map<Stack, std::vector<int64_t>> original_heads() const;  // how many each layer had, by stack
+  void keep(const HeadTable& kept);                  // real removal; every head of `kept` must be there
+  /// A scale of ones: [L, most heads of a layer] for each stack of the model.
+  std::map<Stack, Tensor> ones() const;
+  int64_t parameter_count() const;
+  torch::Device device() const;
+  torch::Dtype dtype() const;
+};
+
+/// What a model is made for.
+struct ModelContext {
+  int64_t source_vocabulary = 0, target_vocabulary = 0;
+  HeadTable kept;  // heads to make; a stack that is absent: all
+};
+
+using Models = Registry<Model, const ModelContext&>;
+const Models& models();
+const Catalogue& model_catalogue();
+
+/// Fields that all models share.
+struct ModelOptions {
+  int64_t d_model = 256;
+  double dropout = 0.1;
+  Choice norm{norm_catalogue, "layer_norm"};
+  Choice residual{residual_catalogue, "pre"};
+  EmbeddingOptions embedding;
+  void describe_shared(Fields& fields);
+  LayerStyle style() const { return {d_model, dropout, norm, residual}; }
+};
+
+/// 0, 1, ..., T-1 for ids_BT, from `past` on; while recording without T as a number.
+Tensor positions_of(const Tensor& ids_BT, int64_t past = 0);
+
+}  // namespace headlab

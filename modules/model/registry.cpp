@@ -1,0 +1,17 @@
+#include "modules/model/encoder_decoder.h"
+#include "modules/model/single_stack.h"
+
+namespace headlab {
+
+const Models& models() {
+  static const Models registry =
+      Models("model", "a Transformer: ids to logits")
+          .entry<EncoderDecoder, EncoderDecoderOptions>("encoder_decoder", "an encoder of the source and a decoder that attends to it",
+                                                        "1706.03762")
+          .entry<DecoderOnly, DecoderOnlyOptions>("decoder_only", "a causal language model")
+          .entry<EncoderOnly, EncoderOnlyOptions>("encoder_only", "a bidirectional encoder with an output at each position");
+  return registry;
+}
+const Catalogue& model_catalogue() { return models().catalogue(); }
+
+}  // namespace headlab

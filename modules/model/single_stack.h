@@ -1,0 +1,72 @@
+#pragma once
+
+#include "modules/model/model.h"
+
+namespace headlab {
+
+struct DecoderOnlyOptions : Described<DecoderOnlyOptions>, ModelOptions {
+  SelfDecoderOptions decoder;
+  void describe(Fields& fields) override;
+  void rules(Problems& problems) const override;
+};
+
+struct EncoderOnlyOptions : Described<EncoderOnlyOptions>, ModelOptions {
+  EncoderOptions encoder;
+  void describe(Fields& fields) override;
+  void rules(Problems& problems) const override;
+};
+
+/// One stack of self-attention layers over one text: embeddings, layers, logits with the (tied) matrix.
+/// target_BT -> logits_BTV.
+class SingleStack : public Model {
+ public:
+  Tensor hidden(const Batch& batch, Forward& run) override;
+  Tensor logits_of(const Tensor& hidden, Forward& run) override;
+  std::vector<std::pair<Site, Mixer*>> mixers() const override { return stack().mixers(); }
+  int64_t max_length() const override { return max_length_; }
+  int64_t target_vocabulary() const override { return context_.target_vocabulary; }
+
+ protected:
+  SingleStack(const ModelOptions& options, const ModelContext& context, Stack stack, int64_t layers);
+  virtual LayerStack& stack() const = 0;
+  virtual bool causal() const = 0;
+  Tensor read(const Tensor& ids_BT, const Tensor& positions, const Tensor& mask_BT, StackState* state, Forward& run);
+  ModelContext context_;
+
+ private:
+  friend class DecoderStepper;
+  Stack kind_;
+  int64_t layers_, max_length_;
+  std::shared_ptr<TokenTable> tokens{nullptr}, output_tokens{nullptr};
+  std::shared_ptr<Embed> embed{nullptr};
+};
+
+/// A causal language model.
+class DecoderOnly : public SingleStack {
+ public:
+  DecoderOnly(const DecoderOnlyOptions& options, const ModelContext& context);
+  std::unique_ptr<Stepper> stepper(const Batch& batch, Forward& run) override;
+  std::shared_ptr<torch::nn::Module> clone(const std::optional<torch::Device>& device = std::nullopt) const override;
+
+ private:
+  LayerStack& stack() const override { return *decoder; }
+  bool causal() const override { return true; }
+  DecoderOnlyOptions options_;
+  std::shared_ptr<LayerStack> decoder{nullptr};
+};
+
+/// A bidirectional encoder with an output over the vocabulary at each position (masked language model).
+class EncoderOnly : public SingleStack {
+ public:
+  EncoderOnly(const EncoderOnlyOptions& options, const ModelContext& context);
+  std::unique_ptr<Stepper> stepper(const Batch& batch, Forward& run) override;
+  std::shared_ptr<torch::nn::Module> clone(const std::optional<torch::Device>& device = std::nullopt) const override;
+
+ private:
+  LayerStack& stack() const override { return *encoder; }
+  bool causal() const override { return false; }
+  EncoderOnlyOptions options_;
+  std::shared_ptr<LayerStack> encoder{nullptr};
+};
+
+}  // namespace headlab

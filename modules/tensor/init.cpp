@@ -1,0 +1,49 @@
+#include "modules/tensor/init.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <torch/torch.h>
+
+#include <cmath>
+
+namespace headlab {
+namespace {
+
+uint64_t mixed(uint64_t x) {  // splitmix64's finaliser
+  x += 0x9e3779b97f4a7c15ULL;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+  return x ^ (x >> 31);
+}
+
+}  // namespace
+
+at::Generator named_generator(uint64_t seed, const std::string& name) {
+  uint64_t hash = 0xcbf29ce484222325ULL;  // FNV-1a
+  for (unsigned char byte : name) hash = (hash ^ byte) * 0x100000001b3ULL;
+  return at::make_generator<at::CPUGeneratorImpl>(mixed(seed ^ mixed(hash)));
+}
+
+void initialise(torch::nn::Module& root, uint64_t seed) {
+  torch::NoGradGuard no_grad;
+  for (const auto& item : root.named_modules("", /*include_self=*/true)) {
+    const auto prefix = item.key().empty() ? std::string() : item.key() + ".";
+    const auto generator = [&](const std::string& parameter) { return named_generator(seed, prefix + parameter); };
+    auto* module = item.value().get();
+    if (auto* own = dynamic_cast<Initialised*>(module)) {
+      own->draw(generator);
+    } else if (auto* linear = module->as<torch::nn::LinearImpl>()) {
+      xavier_uniform(linear->weight, linear->weight.size(1), linear->weight.size(0), generator("weight"));
+      if (linear->bias.defined()) linear->bias.zero_();
+    } else if (!module->parameters(/*recurse=*/false).empty()) {
+      throw std::logic_error("initialise: " + item.key() + " has parameters that it does not draw");
+    }
+  }
+}
+
+void xavier_uniform(Tensor weight, int64_t fan_in, int64_t fan_out, at::Generator generator, double gain) {
+  const auto bound = gain * std::sqrt(6.0 / static_cast<double>(fan_in + fan_out));
+  // Drawn on the CPU in double, so that float32 and float64 models start from the same numbers on every device.
+  weight.copy_(torch::empty(weight.sizes(), torch::kFloat64).uniform_(-bound, bound, generator));
+}
+
+}  // namespace headlab

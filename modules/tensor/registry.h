@@ -1,0 +1,64 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "modules/base/fields.h"
+
+namespace headlab {
+
+/// What a generic test may assume of an entry; each exemption carries its reason.
+struct Traits {
+  std::string not_masked_equals_removed = {}; // why masking a head is not removing it; empty: it is
+  std::string no_weights = {};               // why there are no attention weights to read; empty: there are
+  std::string not_row_independent = {};      // why other rows of the batch can matter; empty: they can't
+  bool reads_all_groups = false;          // each head reads every key/value group, so a group stays while any head does
+};
+
+/// The entries of one slot: what a person reads about each (the Catalogue) and how each is made.
+template <class Product, class... Context>
+class Registry {
+ public:
+  using Make = std::function<std::shared_ptr<Product>(const Options&, Context...)>;
+
+  Registry(std::string slot, std::string summary) {
+    catalogue_.slot = std::move(slot);
+    catalogue_.summary = std::move(summary);
+  }
+
+  /// One line an entry: `Impl` is made from its options and the context.
+  template <class Impl, class OptionsType>
+  Registry& entry(const std::string& name, const std::string& summary, const std::string& paper = "", Traits traits = {}) {
+    catalogue_.entries.push_back({name, summary, paper, [] { return std::make_shared<OptionsType>(); }});
+    makes_.push_back([](const Options& options, Context... context) -> std::shared_ptr<Product> {
+      return std::make_shared<Impl>(dynamic_cast<const OptionsType&>(options), context...);
+    });
+    traits_.push_back(std::move(traits));
+    return *this;
+  }
+
+  const Catalogue& catalogue() const { return catalogue_; }
+  std::shared_ptr<Product> make(const Choice& choice, Context... context) const {
+    return makes_[index(choice.type())](choice.options(), context...);
+  }
+  const Traits& traits(const std::string& name) const { return traits_[index(name)]; }
+
+ private:
+  std::size_t index(const std::string& name) const {
+    for (std::size_t i = 0; i < catalogue_.entries.size(); ++i)
+      if (catalogue_.entries[i].name == name) return i;
+    throw std::logic_error(catalogue_.slot + " has no entry " + name);  // a Choice holds known names only
+  }
+  Catalogue catalogue_;
+  std::vector<Make> makes_;
+  std::vector<Traits> traits_;
+};
+
+/// For entries without options.
+struct NoOptions : Described<NoOptions> {
+  void describe(Fields&) override {}
+};
+
+}  // namespace headlab

@@ -1,0 +1,94 @@
+#include "src/ablate/ablate.h"
+
+#include <algorithm>
+
+#include "modules/base/error.h"
+#include "modules/base/random.h"
+#include "src/heads/scale.h"
+
+namespace headlab {
+
+void NamedSet::describe(Fields& fields) {
+  fields.add("name", name, "what the results call it").required();
+  fields.add("heads", heads, "names of heads, such as enc.self.0.3").required();
+}
+
+void RandomSets::describe(Fields& fields) {
+  fields.add("sets", sets, "number of random sets").at_least(0);
+  fields.add("size", size, "heads of each").at_least(1).unit("heads");
+}
+
+void AblateOptions::describe(Fields& fields) {
+  fields.add("evaluate", evaluate, "what is measured, on what");
+  fields.add("metric", metric, "the metric that the table is about; it is measured even if evaluate.metrics leaves it out")
+      .one_of({"bleu", "chrf", "loss", "perplexity", "accuracy"});
+  fields.add("each_head", each_head, "mask each head alone");
+  fields.add("stacks", stacks, "stacks whose heads are masked alone").one_of({"enc.self", "dec.self", "dec.cross"}).means("empty: all");
+  fields.add("sets", sets, "sets of heads, each masked together");
+  fields.add("random", random, "random sets of equal size");
+}
+
+void AblateOptions::rules(Problems& problems) const {
+  for (std::size_t i = 0; i < sets.size(); ++i)
+    for (std::size_t j = 0; j < sets[i].heads.size(); ++j) {
+      try {
+        parse_head(sets[i].heads[j]);
+      } catch (const UsageError& error) {
+        problems.add("sets[" + std::to_string(i) + "].heads[" + std::to_string(j) + "]", error.what());
+      }
+    }
+}
+
+nlohmann::ordered_json AblateResult::to_json(const std::string& metric) const {
+  nlohmann::ordered_json json{{"metric", metric}, {"baseline", baseline.at(metric)}, {"heads", nlohmann::ordered_json::object()}};
+  const auto described = [&](const AblateRow& row) {
+    nlohmann::ordered_json values;
+    for (const auto& [name, value] : row.metrics) values[name] = value;
+    values["delta"] = row.metrics.at(metric) - baseline.at(metric);
+    return values;
+  };
+  for (const auto& row : each) json["heads"][row.name] = described(row);
+  json["sets"] = nlohmann::ordered_json::array();
+  for (const auto& row : sets) {
+    nlohmann::ordered_json set{{"name", row.name}, {"heads", names_of(row.heads)}};
+    set.update(described(row));
+    json["sets"].push_back(set);
+  }
+  return json;
+}
+
+AblateResult ablate(Model& model, const Task& task, const AblateOptions& options, uint64_t seed,
+                    const std::function<void(int64_t, int64_t)>& progress) {
+  auto evaluation = options.evaluate;
+  evaluation.samples = 0;
+  if (std::find(evaluation.metrics.begin(), evaluation.metrics.end(), options.metric) == evaluation.metrics.end())
+    evaluation.metrics.push_back(options.metric);
+  const auto there = model.heads();
+  AblateResult result;
+  if (options.each_head)
+    for (auto head : heads_in(there, options.stacks)) result.each.push_back({to_string(head), {head}, {}});
+  for (const auto& set : options.sets) result.sets.push_back({set.name, parse_heads(set.heads), {}});
+  const auto all = heads_in(there, options.stacks);
+  if (options.random.sets > 0 && options.random.size > static_cast<int64_t>(all.size()))
+    throw UsageError("ablate.random.size: expected at most the number of heads (" + std::to_string(all.size()) + "), got " +
+                     std::to_string(options.random.size));
+  for (int64_t i = 0; i < options.random.sets; ++i) {
+    auto random = Random::stream(seed, {static_cast<uint64_t>(i)});
+    HeadSet set;
+    for (auto index : random.sample(static_cast<int64_t>(all.size()), options.random.size)) set.push_back(all[index]);
+    result.sets.push_back({"random " + std::to_string(i + 1), sorted_set(std::move(set)), {}});
+  }
+  std::vector<AblateRow*> rows;
+  for (auto* part : {&result.each, &result.sets})
+    for (auto& row : *part) rows.push_back(&row);
+  for (auto* row : rows) mask_scale(model, row->heads);  // every head must be there before the first is evaluated
+  result.baseline = task.evaluate(model, evaluation, {}).metrics;
+  int64_t done = 0;
+  for (auto* row : rows) {
+    row->metrics = task.evaluate(model, evaluation, mask_scale(model, row->heads)).metrics;
+    if (progress) progress(++done, static_cast<int64_t>(rows.size()));
+  }
+  return result;
+}
+
+}  // namespace headlab

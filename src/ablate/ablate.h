@@ -1,0 +1,53 @@
+#pragma once
+
+#include <functional>
+
+#include "src/heads/head_set.h"
+#include "src/task/task.h"
+
+namespace headlab {
+
+/// A set of heads that is masked together, by a name of the user's.
+struct NamedSet : Described<NamedSet> {
+  std::string name;
+  std::vector<std::string> heads;
+  void describe(Fields& fields) override;
+};
+
+/// Sets of equal size drawn at random: the control of a chosen set.
+struct RandomSets : Described<RandomSets> {
+  int64_t sets = 0, size = 1;
+  void describe(Fields& fields) override;
+};
+
+struct AblateOptions : Described<AblateOptions> {
+  EvaluateOptions evaluate;
+  std::string metric = "bleu";
+  bool each_head = true;
+  std::vector<std::string> stacks;
+  std::vector<NamedSet> sets;
+  RandomSets random;
+  AblateOptions() { evaluate.split = "valid"; evaluate.metrics = {"bleu"}; }
+  void describe(Fields& fields) override;
+  void rules(Problems& problems) const override;
+};
+
+/// What masking does to the metrics.
+struct AblateRow {
+  std::string name;  // a head's, a set's, or "random 3"
+  HeadSet heads;
+  std::map<std::string, double> metrics;
+};
+
+struct AblateResult {
+  std::map<std::string, double> baseline;
+  std::vector<AblateRow> each, sets;
+  nlohmann::ordered_json to_json(const std::string& metric) const;
+};
+
+/// Masks (scale 0, nothing removed) each head alone, the named sets, and random sets, and evaluates each; the metrics that
+/// are not asked for are not computed. Throws UsageError for a head that is not there, before anything is evaluated.
+AblateResult ablate(Model& model, const Task& task, const AblateOptions& options, uint64_t seed,
+                    const std::function<void(int64_t done, int64_t total)>& progress = {});
+
+}  // namespace headlab

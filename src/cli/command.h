@@ -1,0 +1,30 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace headlab {
+
+/// One command of the program: adds its arguments, and returns what runs it (its result is the exit code).
+struct Command {
+  const char* name;
+  const char* summary;
+  std::function<int()> (*add)(CLI::App& command);
+};
+
+/// In the order of `headlab --help`.
+const std::vector<Command>& commands();
+
+std::function<int()> add_run(CLI::App& command);
+std::function<int()> add_check(CLI::App& command);
+std::function<int()> add_list(CLI::App& command);
+std::function<int()> add_schema(CLI::App& command);
+std::function<int()> add_show(CLI::App& command);
+std::function<int()> add_report(CLI::App& command);
+std::function<int()> add_translate(CLI::App& command);
+std::function<int()> add_data(CLI::App& command);
+std::function<int()> add_bench(CLI::App& command);
+
+}  // namespace headlab

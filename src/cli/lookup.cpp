@@ -1,0 +1,46 @@
+#include <cstdio>
+
+#include "modules/embedding/embedding.h"
+#include "src/cli/command.h"
+#include "src/heads/scorer.h"
+#include "src/run/stage.h"
+#include "src/spec/catalogue_text.h"
+#include "src/spec/schema.h"
+#include "src/task/translation.h"
+#include "src/train/trainer.h"
+
+namespace headlab {
+namespace {
+
+// Every slot a spec can choose from.
+std::vector<const Catalogue*> slots() {
+  return {&model_catalogue(), &project_catalogue(), &adapter_catalogue(), &position_catalogue(), &score_catalogue(),
+          &normalise_catalogue(), &gate_catalogue(), &mix_catalogue(), &feed_forward_catalogue(), &norm_catalogue(),
+          &residual_catalogue(), &added_position_catalogue(), &task_catalogue(), &translation_data_catalogue(),
+          &stage_catalogue(), &scorer_catalogue(), &optimizer_catalogue(), &schedule_catalogue()};
+}
+
+}  // namespace
+
+std::function<int()> add_list(CLI::App& command) {
+  struct Wanted {
+    std::string what;
+    bool full = false;
+  };
+  auto wanted = std::make_shared<Wanted>();
+  command.add_option("what", wanted->what, "a slot (gate) or an entry (gate.hard_concrete)");
+  command.add_flag("--full", wanted->full, "with options, their types, defaults, ranges and meaning");
+  return [wanted] {
+    std::fputs(catalogue_text(slots(), wanted->what, wanted->full).c_str(), stdout);
+    return 0;
+  };
+}
+
+std::function<int()> add_schema(CLI::App&) {
+  return [] {
+    std::printf("%s\n", schema(RunSpec(), "headlab spec").dump(2).c_str());
+    return 0;
+  };
+}
+
+}  // namespace headlab

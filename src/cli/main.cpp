@@ -1,0 +1,40 @@
+#include <malloc.h>
+
+#include <cstdio>
+#include <exception>
+
+#include "modules/base/error.h"
+#include "modules/base/version.h"
+#include "src/cli/command.h"
+
+/// Exit codes: 0 done, 1 failed, 2 bad usage or bad spec, 3 an expectation did not hold.
+int main(int argc, char** argv) {
+  // Large tensors come and go each step: kept by the allocator they are not mapped and cleared anew each time.
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  mallopt(M_TRIM_THRESHOLD, 2147483647);
+  CLI::App program{"headlab: train, ablate, prune, analyse and export the attention heads of Transformers"};
+  program.set_version_flag("--version", std::string("headlab ") + headlab::version);
+  program.require_subcommand(1);
+  program.failure_message(CLI::FailureMessage::help);
+  int code = 0;
+  for (const auto& command : headlab::commands()) {
+    auto* sub = program.add_subcommand(command.name, command.summary);
+    auto run = command.add(*sub);
+    sub->callback([run, &code] { code = run(); });
+  }
+  try {
+    program.parse(argc, argv);
+  } catch (const CLI::Success& done) {
+    return program.exit(done);
+  } catch (const CLI::ParseError& wrong) {
+    std::fprintf(stderr, "headlab: %s\nsee: headlab --help\n", wrong.what());
+    return 2;
+  } catch (const headlab::Error& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return error.exit_code;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "headlab: %s\n", error.what());
+    return 1;
+  }
+  return code;
+}

@@ -1,0 +1,111 @@
+#include <torch/torch.h>
+
+#include <cstdio>
+#include <iostream>
+
+#include "modules/attention/attention.h"
+#include "src/cli/command.h"
+#include "src/data/grammar/grammar.h"
+#include "src/run/saved_model.h"
+#include "src/task/translation.h"
+#include "src/terminal/format.h"
+
+namespace headlab {
+
+std::function<int()> add_translate(CLI::App& command) {
+  struct Wanted {
+    std::string run, stage, device;
+    SearchOptions search;
+    int64_t n_best = 1, batch = 64;
+    bool scores = false;
+  };
+  auto wanted = std::make_shared<Wanted>();
+  command.add_option("run", wanted->run, "a run folder")->required();
+  command.add_option("--stage", wanted->stage, "the stage whose model translates (the last that left one)");
+  command.add_option("--device", wanted->device, "cpu, cuda or cuda:N");
+  command.add_option("--beam", wanted->search.beam, "hypotheses kept; 1: greedy")->capture_default_str();
+  command.add_option("--length-penalty", wanted->search.length_penalty, "alpha of ((5 + length) / 6)^alpha")->capture_default_str();
+  command.add_option("--n-best", wanted->n_best, "translations of each line, best first")->capture_default_str();
+  command.add_option("--batch", wanted->batch, "lines translated together")->capture_default_str();
+  command.add_flag("--scores", wanted->scores, "write score, tab, translation");
+  return [wanted] {
+    auto& w = *wanted;
+    w.search.n_best = w.n_best;
+    w.search.beam = std::max(w.search.beam, w.n_best);
+    const auto run = open_run(w.run, w.stage, w.device);
+    const auto* task = dynamic_cast<const Translation*>(run.task.get());
+    if (!task) throw UsageError("translate: the run's task is \"" + run.spec->task.type() + "\"; expected translation");
+    std::vector<std::string> lines;
+    const auto flush = [&] {
+      for (const auto& found : task->translate(*run.model, lines, w.search))
+        for (const auto& [score, text] : found) {
+          if (w.scores) std::printf("%.6f\t", score);
+          std::printf("%s\n", text.c_str());
+        }
+      std::fflush(stdout);
+      lines.clear();
+    };
+    for (std::string line; std::getline(std::cin, line);) {
+      if (!line.empty() && line.back() == '\r') line.pop_back();
+      lines.push_back(line);
+      if (static_cast<int64_t>(lines.size()) == w.batch) flush();
+    }
+    if (!lines.empty()) flush();
+    return 0;
+  };
+}
+
+std::function<int()> add_show(CLI::App& command) {
+  struct Wanted {
+    std::string what, stage;
+  };
+  auto wanted = std::make_shared<Wanted>();
+  command.add_option("what", wanted->what, "a run folder or a spec")->required();
+  command.add_option("--stage", wanted->stage, "the stage whose model is shown");
+  return [wanted] {
+    const bool spec = std::filesystem::is_regular_file(wanted->what);
+    const auto run = spec ? open_spec(wanted->what) : open_run(wanted->what, wanted->stage, "cpu");
+    std::printf("%s  %s, model of stage %s\n", run.spec->name.c_str(), run.spec->model.type().c_str(), run.stage.c_str());
+    std::printf("%s parameters, %s vocabulary\n\n", with_commas(run.model->parameter_count()).c_str(),
+                with_commas(run.model->target_vocabulary()).c_str());
+    std::printf("%-14s %-20s %10s %12s %14s  %s\n", "attention", "heads", "of", "parameters", "cache / token", "kernel");
+    for (const auto& [site, mixer] : run.model->mixers()) {
+      std::string heads;
+      for (auto head : mixer->heads()) heads += (heads.empty() ? "" : " ") + std::to_string(head);
+      int64_t parameters = 0;
+      for (const auto& parameter : mixer->parameters()) parameters += parameter.numel();
+      const auto* attention = dynamic_cast<const Attention*>(mixer);
+      const auto cache = attention ? 2 * attention->shape().G() * attention->shape().head_width : 0;
+      Forward none;
+      const bool fused = attention && attention->fusable(site, none);
+      std::printf("%-14s %-20s %10lld %12s %14s  %s\n", to_string(site).c_str(), heads.empty() ? "none" : heads.c_str(),
+                  static_cast<long long>(mixer->original_heads()), with_commas(parameters).c_str(),
+                  (with_commas(cache) + " numbers").c_str(), mixer->heads().empty() ? "bias only" : fused ? "fused" : "explicit");
+    }
+    return 0;
+  };
+}
+
+std::function<int()> add_data(CLI::App& command) {
+  command.require_subcommand(1);
+  struct Wanted {
+    GrammarOptions grammar;
+    std::string out = "data/grammar";
+  };
+  auto wanted = std::make_shared<Wanted>();
+  auto* grammar = command.add_subcommand("grammar", "English-German sentences with gold alignments, trees and coreference");
+  grammar->add_option("--out", wanted->out, "the folder that is written")->capture_default_str();
+  grammar->add_option("--train", wanted->grammar.train, "training pairs")->capture_default_str();
+  grammar->add_option("--valid", wanted->grammar.valid, "validation pairs")->capture_default_str();
+  grammar->add_option("--test", wanted->grammar.test, "test pairs, each with a combination that training lacks")->capture_default_str();
+  grammar->add_option("--seed", wanted->grammar.seed, "seed of all draws")->capture_default_str();
+  return [wanted] {
+    std::filesystem::create_directories(wanted->out);
+    write(generate(wanted->grammar), wanted->out);
+    std::printf("%s: %s / %s / %s pairs\n", wanted->out.c_str(), with_commas(wanted->grammar.train).c_str(),
+                with_commas(wanted->grammar.valid).c_str(), with_commas(wanted->grammar.test).c_str());
+    return 0;
+  };
+}
+
+}  // namespace headlab

@@ -1,0 +1,115 @@
+#include "src/data/parallel_text.h"
+
+#include <algorithm>
+
+#include "modules/base/error.h"
+#include "src/text/lines.h"
+
+namespace headlab {
+namespace {
+
+std::string grouped(int64_t n) {
+  std::string digits = std::to_string(n);
+  for (auto at = static_cast<int64_t>(digits.size()) - 3; at > 0; at -= 3) {
+    digits.insert(static_cast<std::size_t>(at), ",");
+  }
+  return digits;
+}
+
+std::string count(int64_t n, const std::string& what) { return grouped(n) + " " + what + (n == 1 ? "" : "s"); }
+
+void refuse_fault(const LineReader& reader) {
+  if (reader.fault() != LineFault::nul && reader.fault() != LineFault::not_utf8) return;
+  throw FileError(reader.path() + ":" + std::to_string(reader.counts().lines) + ": expected UTF-8 text, got " +
+                  (reader.fault() == LineFault::nul ? "a NUL byte" : "bytes that are not UTF-8"));
+}
+
+std::vector<int64_t> lengths(const std::vector<std::vector<int32_t>>& rows) {
+  std::vector<int64_t> result;
+  result.reserve(rows.size());
+  for (const auto& row : rows) result.push_back(static_cast<int64_t>(row.size()));
+  return result;
+}
+
+}  // namespace
+
+std::string ParallelReport::text() const {
+  std::string reasons = grouped(empty) + " empty, " + grouped(too_long) + " too long";
+  if (not_utf8) reasons += ", " + grouped(not_utf8) + " not UTF-8";
+  if (nul) reasons += ", " + grouped(nul) + " with NUL";
+  return count(skipped(), "line") + " skipped (" + reasons + ")";
+}
+
+ParallelText ParallelText::read(const std::string& source_path, const std::string& target_path, KeepLines keep) {
+  LineReader source(source_path), target(target_path);
+  ParallelText text;
+  ParallelReport& report = text.report;
+  std::string left, right;
+  for (;;) {
+    const bool has_left = source.next(left), has_right = target.next(right);
+    if (has_left != has_right) {
+      while (source.next(left)) {}
+      while (target.next(right)) {}
+      throw FileError(source_path + " has " + count(source.counts().lines, "line") + ", " + target_path + " has " +
+                      grouped(target.counts().lines) + "; expected translations line by line");
+    }
+    if (!has_left) break;
+    if (keep == KeepLines::all) {
+      refuse_fault(source);
+      refuse_fault(target);
+    } else {
+      const auto either = [&](LineFault fault) { return source.fault() == fault || target.fault() == fault; };
+      int64_t* reason = either(LineFault::nul)        ? &report.nul
+                        : either(LineFault::not_utf8) ? &report.not_utf8
+                        : either(LineFault::empty)    ? &report.empty
+                                                      : nullptr;
+      if (reason) {
+        ++*reason;
+        continue;
+      }
+    }
+    text.line.push_back(source.counts().lines - 1);
+    text.source.push_back(left);
+    text.target.push_back(right);
+  }
+  report.lines = source.counts().lines;
+  report.crlf = source.counts().crlf + target.counts().crlf;
+  if (text.line.empty()) {
+    throw FileError(source_path + ", " + target_path + ": expected at least one pair of lines, got " +
+                    (report.lines == 0 ? "empty files" : "none that is usable: " + report.text()));
+  }
+  return text;
+}
+
+std::vector<int64_t> EncodedPairs::source_lengths() const { return lengths(source); }
+std::vector<int64_t> EncodedPairs::target_lengths() const { return lengths(target); }
+
+EncodedPairs encode_pairs(ParallelText& text, const Tokenizer& source, const Tokenizer& target, int64_t max_length,
+                          KeepLines keep) {
+  EncodedPairs pairs;
+  const auto ids = [](const Tokenizer& tokenizer, const std::string& line) {
+    const std::vector<int64_t> wide = tokenizer.encode(line);
+    return std::vector<int32_t>(wide.begin(), wide.end());
+  };
+  for (std::size_t i = 0; i < text.source.size(); ++i) {
+    std::vector<int32_t> left = ids(source, text.source[i]), right = ids(target, text.target[i]);
+    if (max_length > 0 && static_cast<int64_t>(std::max(left.size(), right.size())) > max_length) {
+      ++text.report.too_long;
+      continue;
+    }
+    if (keep == KeepLines::usable && (left.empty() || right.empty())) {
+      ++text.report.empty;
+      continue;
+    }
+    pairs.source.push_back(std::move(left));
+    pairs.target.push_back(std::move(right));
+    pairs.pair.push_back(static_cast<int64_t>(i));
+  }
+  if (pairs.pair.empty()) {
+    throw Error("expected at least one pair of at most " + std::to_string(max_length) + " tokens, got none: " +
+                text.report.text());
+  }
+  return pairs;
+}
+
+}  // namespace headlab

@@ -1,0 +1,107 @@
+#include "src/heads/scorer.h"
+
+#include <torch/torch.h>
+
+#include "modules/base/random.h"
+#include "src/data/batches.h"
+#include "src/heads/scale.h"
+#include "src/task/token_loss.h"
+
+namespace headlab {
+namespace {
+
+Batches first_batches(const Task& task, const std::string& split, int64_t limit, int64_t max_tokens) {
+  auto [source, target] = task.lengths(split);
+  if (limit > 0 && static_cast<int64_t>(target.size()) > limit) {
+    target.resize(limit);
+    if (!source.empty()) source.resize(limit);
+  }
+  BatchOptions options;
+  options.max_tokens = max_tokens;
+  return evaluation_batches(source.empty() ? target : source, target, options);
+}
+
+}  // namespace
+
+const Scorers& scorers() {
+  static const Scorers registry = Scorers("score", "says how much each head matters")
+                                      .entry<GradientScorer, GradientScorerOptions>("gradient", "mean absolute gradient of a factor on the head", "1905.10650")
+                                      .entry<LossScorer, LossScorerOptions>("loss", "growth of the loss when the head alone is masked", "1905.10650")
+                                      .entry<RandomScorer, NoOptions>("random", "uniform numbers, the control");
+  return registry;
+}
+const Catalogue& scorer_catalogue() { return scorers().catalogue(); }
+
+void GradientScorerOptions::describe(Fields& fields) {
+  fields.add("split", split, "the part of the data").one_of({"train", "valid", "test"});
+  fields.add("limit", limit, "the first examples alone").at_least(0).unit("examples").means("0: all");
+  fields.add("max_tokens", max_tokens, "tokens of a batch, padding included").at_least(1).unit("tokens");
+  fields.add("absolute", absolute, "what the absolute value is taken of").one_of({"example", "batch"});
+  fields.add("normalise", normalise, "divide by the l2 norm over the heads of a layer, or not").one_of({"layer", "none"});
+}
+
+HeadScores GradientScorer::score(Model& model, const Task& task, uint64_t) {
+  Mode evaluating(model, false);
+  std::map<Stack, Tensor> total;
+  for (const auto& [stack, ones] : model.ones()) total[stack] = torch::zeros_like(ones, torch::kFloat64);
+  int64_t examples = 0;
+  for (const auto& chosen : first_batches(task, options_.split, options_.limit, options_.max_tokens)) {
+    const auto batch = task.batch(options_.split, chosen, model.device());
+    const auto B = static_cast<int64_t>(chosen.size());
+    Forward run;
+    std::vector<Tensor> scales;
+    for (const auto& [stack, ones] : model.ones()) {
+      auto scale = options_.absolute == "example" ? ones.unsqueeze(0).repeat({B, 1, 1}) : ones;
+      scale.requires_grad_();
+      run.scale[stack] = scale;
+      scales.push_back(scale);
+    }
+    const auto loss = token_loss(model, batch, 0, run);
+    const auto gradients = torch::autograd::grad({loss.sum}, scales, {}, std::nullopt, false, /*allow_unused=*/true);
+    std::size_t i = 0;
+    for (auto& [stack, sum] : total) {
+      const auto& gradient = gradients[i++];
+      if (!gradient.defined()) continue;
+      const auto absolute = gradient.to(torch::kFloat64).abs();
+      sum += absolute.dim() == 3 ? absolute.sum(0) : absolute;
+    }
+    examples += options_.absolute == "example" ? B : 1;
+  }
+  for (auto& [stack, sum] : total) {
+    sum /= static_cast<double>(std::max<int64_t>(examples, 1));
+    if (options_.normalise == "layer") sum /= sum.norm(2, {1}, /*keepdim=*/true).clamp_min(1e-300);
+  }
+  return scores_of(total, model.heads(), "gradient");
+}
+
+void LossScorerOptions::describe(Fields& fields) {
+  fields.add("split", split, "the part of the data").one_of({"train", "valid", "test"});
+  fields.add("limit", limit, "the first examples alone").at_least(0).unit("examples").means("0: all");
+  fields.add("max_tokens", max_tokens, "tokens of a batch, padding included").at_least(1).unit("tokens");
+}
+
+HeadScores LossScorer::score(Model& model, const Task& task, uint64_t) {
+  EvaluateOptions evaluation;
+  evaluation.split = options_.split;
+  evaluation.limit = options_.limit;
+  evaluation.max_tokens = options_.max_tokens;
+  const auto loss = [&](const HeadSet& masked) {
+    const auto totals = token_totals(model, task, evaluation, mask_scale(model, masked));
+    return totals.nll / static_cast<double>(totals.tokens);
+  };
+  HeadScores scores;
+  scores.method = "loss";
+  const auto baseline = loss({});
+  for (auto head : heads_of(model.heads())) scores.heads[head] = loss({head}) - baseline;
+  return scores;
+}
+
+HeadScores RandomScorer::score(Model& model, const Task&, uint64_t seed) {
+  HeadScores scores;
+  scores.method = "random";
+  Random random(seed);
+  for (auto head : heads_of(model.heads())) scores.heads[head] = random.uniform();
+  return scores;
+}
+
+}  // namespace headlab

@@ -1,0 +1,110 @@
+#include "src/run/context.h"
+
+#include <torch/torch.h>
+
+#include "modules/base/random.h"
+#include "src/checkpoint/checkpoint.h"
+#include "src/heads/scale.h"
+#include "src/spec/dump.h"
+
+namespace headlab {
+
+RunContext::RunContext(const RunSpec& spec, std::shared_ptr<Task> task, RunFolder folder, Console& console,
+                       torch::Device device, std::function<bool()> stop)
+    : spec_(spec), task_(std::move(task)), folder_(std::move(folder)), console_(console), device_(device), stop_(std::move(stop)) {
+  const auto file = folder_.path / "results.json";
+  if (std::filesystem::exists(file)) results_ = nlohmann::ordered_json::parse(read_file(file));
+  if (!results_.contains("stages")) results_["stages"] = nlohmann::ordered_json::object();
+}
+
+uint64_t RunContext::seed_of(const std::string& stage) const {
+  uint64_t key = 0;
+  for (unsigned char c : stage) key = key * 131 + c;
+  return Random::stream(static_cast<uint64_t>(spec_.seed), {key, static_cast<uint64_t>(repetition)}).next();
+}
+
+std::shared_ptr<Model> RunContext::make_model(const HeadTable& kept) const {
+  const auto before = torch::get_default_dtype();
+  torch::set_default_dtype(c10::scalarTypeToTypeMeta(spec_.precision == "float64" ? torch::kFloat64 : torch::kFloat32));
+  auto context = task_->context();
+  context.kept = kept;
+  std::shared_ptr<Model> made;
+  try {
+    made = models().make(spec_.model, context);
+  } catch (...) {
+    torch::set_default_dtype(before);
+    throw;
+  }
+  torch::set_default_dtype(before);
+  if (kept.empty()) initialise(*made, static_cast<uint64_t>(spec_.seed));
+  made->to(device_);
+  return made;
+}
+
+std::string RunContext::resolve(const std::string& stage) const {
+  if (stage.empty()) return latest_;
+  if (!prefix.empty() && (models_.count(prefix + stage) || results_["stages"].contains(prefix + stage))) return prefix + stage;
+  return stage;
+}
+
+std::shared_ptr<Model> RunContext::model(const std::string& stage) {
+  const auto name = resolve(stage);
+  auto& found = models_[name];
+  if (!found) {
+    if (name == "initial") {
+      found = make_model({});
+    } else {
+      const auto folder = folder_.checkpoints(name) / "final";
+      const auto saved = load_checkpoint(folder);
+      found = make_model(table_from_json(nlohmann::ordered_json(saved.state.at("heads"))));
+      load_tensors(*found, saved.model, (folder / "model.safetensors").string());
+    }
+  }
+  return std::dynamic_pointer_cast<Model>(found->clone());
+}
+
+void RunContext::keep_model(const std::string& stage, std::shared_ptr<Model> model) {
+  const auto name = full(stage);
+  Checkpoint made;
+  made.model = named_tensors(*model);
+  made.state = {{"heads", to_json(model->heads())}, {"model", dump(spec_)["model"]}, {"seed", spec_.seed}};
+  save_checkpoint(folder_.checkpoints(name) / "final", made);
+  models_[name] = std::move(model);
+  latest_ = name;
+}
+
+HeadSet RunContext::masked(const std::string& stage) const {
+  const auto name = resolve(stage);
+  const auto& stages = results_.at("stages");
+  if (!stages.contains(name) || !stages.at(name).contains("masked")) return {};
+  return parse_heads(stages.at(name).at("masked").get<std::vector<std::string>>());
+}
+
+HeadScores RunContext::scores(const std::string& stage) const {
+  const auto name = resolve(stage);
+  const auto file = folder_.heads(name);
+  return HeadScores::from_json(nlohmann::ordered_json::parse(read_file(file)), file.string());
+}
+
+void RunContext::keep_scores(const std::string& stage, const HeadScores& scores) {
+  const auto file = folder_.heads(full(stage));
+  std::filesystem::create_directories(file.parent_path());
+  write_file_atomically(file, scores.to_json().dump(2) + "\n");
+}
+
+void RunContext::metrics_from(int64_t bytes) { metrics_ = std::make_unique<LineFile>(folder_.path / "metrics.jsonl", bytes); }
+
+int64_t RunContext::metrics_bytes() {
+  if (!metrics_) metrics_from(results_.value("metrics_bytes", int64_t{0}));
+  metrics_->sync();
+  return metrics_->bytes();
+}
+
+void RunContext::metric(const nlohmann::ordered_json& row) {
+  if (!metrics_) metrics_from(results_.value("metrics_bytes", int64_t{0}));
+  metrics_->append(row.dump());
+}
+
+void RunContext::save_results() const { write_file_atomically(folder_.path / "results.json", results_.dump(2) + "\n"); }
+
+}  // namespace headlab

@@ -1,0 +1,192 @@
+#include "src/run/run.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/Version.h>
+#include <torch/torch.h>
+#include <torch/version.h>
+
+#include <chrono>
+#include <cstdio>
+#include <ctime>
+#include <thread>
+
+#include "modules/base/version.h"
+#include "src/report/report.h"
+#include "src/run/stage.h"
+#include "src/spec/dump.h"
+#include "src/spec/expect.h"
+#include "src/terminal/format.h"
+
+namespace headlab {
+namespace {
+
+std::string short_hash(const std::string& text) {
+  uint64_t hash = 0xcbf29ce484222325ULL;  // FNV-1a
+  for (unsigned char byte : text) hash = (hash ^ byte) * 0x100000001b3ULL;
+  char digits[17];
+  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(hash));
+  return std::string(digits, 10);
+}
+
+torch::Device device_from(const std::string& name) {
+  try {
+    const torch::Device device(name);
+    if (device.is_cuda() && !torch::cuda::is_available())
+      throw UsageError("device: \"" + name + "\" is not available: this LibTorch or machine has no CUDA; use cpu");
+    return device;
+  } catch (const c10::Error&) {
+    throw UsageError("device: expected cpu, cuda or cuda:N, got \"" + name + "\"");
+  }
+}
+
+std::map<std::string, std::string> saved_files(const std::filesystem::path& folder) {
+  std::map<std::string, std::string> files;
+  if (!std::filesystem::exists(folder)) return files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    if (entry.path().extension() == ".model") files[entry.path().filename().string()] = read_file(entry.path());
+  return files;
+}
+
+std::vector<nlohmann::json> read_rows(const std::filesystem::path& file) {
+  std::vector<nlohmann::json> rows;
+  if (!std::filesystem::exists(file)) return rows;
+  std::istringstream lines(read_file(file));
+  for (std::string line; std::getline(lines, line);)
+    if (!line.empty()) rows.push_back(nlohmann::json::parse(line));
+  return rows;
+}
+
+std::string head_counts(const Model& model) {
+  std::string text;
+  for (const auto& [stack, layers] : model.heads()) {
+    std::size_t heads = 0;
+    for (const auto& of_layer : layers) heads += of_layer.size();
+    text += (text.empty() ? "" : ", ") + stack_name(stack) + " " + std::to_string(layers.size()) + " x " +
+            std::to_string(heads / std::max<std::size_t>(layers.size(), 1));
+  }
+  return text;
+}
+
+}  // namespace
+
+nlohmann::ordered_json environment_of(torch::Device device) {
+  return {{"headlab", version},
+          {"libtorch", TORCH_VERSION},
+          {"device", device.str()},
+          {"threads", at::get_num_threads()},
+          {"cpu_capability", at::get_cpu_capability()}};
+}
+
+void run_stages(const Choices& list, RunContext& context) {
+  auto& done = context.results()["stages"];
+  for (const auto& stage : list.items) {
+    const auto name = context.full(stage_name(stage));
+    if (done.contains(name)) {
+      if (std::filesystem::exists(context.folder().checkpoints(name) / "final")) context.use_model(name);
+      context.console().line(stage.type(), stage_name(stage) + "  done before");
+      continue;
+    }
+    const auto before = std::chrono::steady_clock::now();
+    nlohmann::ordered_json result{{"type", stage.type()}};
+    result.update(stages().make(stage)->run(context));
+    result["wall_seconds"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count();
+    done[name] = std::move(result);
+    context.results()["metrics_bytes"] = context.metrics_bytes();
+    context.save_results();
+  }
+}
+
+nlohmann::ordered_json claim_view(const nlohmann::ordered_json& results) {
+  auto view = nlohmann::ordered_json::object();
+  for (const auto& [name, stage] : results.at("stages").items()) {
+    view[name] = stage;
+    if (stage.contains("metrics")) view[name].update(stage.at("metrics"));
+    if (!stage.contains("runs")) continue;
+    auto runs = nlohmann::ordered_json::array();
+    for (const auto& run : stage.at("runs")) {
+      auto merged = nlohmann::ordered_json::object();
+      for (const auto& [inner_name, inner] : run.items()) {
+        merged[inner_name] = inner;
+        if (inner.contains("metrics")) merged.update(inner.at("metrics"));
+      }
+      runs.push_back(merged);
+    }
+    view[name] = runs;
+  }
+  return view;
+}
+
+void write_report(const std::filesystem::path& folder) {
+  const auto json = [&](const char* name) { return nlohmann::json::parse(read_file(folder / name)); };
+  write_file_atomically(folder / "report.html", report_html(json("results.json"), read_rows(folder / "metrics.jsonl"), json("spec.json"),
+                                                            json("environment.json")));
+}
+
+RunOutcome run_variant(const RunVariant& variant, const std::string& spec_path, const RunFlags& flags, Console& console,
+                       const std::atomic<bool>& stop) {
+  const auto& spec = *variant.spec;
+  const auto before = std::chrono::steady_clock::now();
+  if (flags.threads > 0) at::set_num_threads(flags.threads);
+  const auto device = device_from(flags.device.value_or(spec.device));
+  const auto environment = environment_of(device);
+  const auto resolved = dump(spec);
+  RunFolder folder{flags.out / spec.name / short_hash(resolved.dump() + environment.dump())};
+  if (flags.fresh) std::filesystem::remove_all(folder.path);
+  std::filesystem::create_directories(folder.path);
+  write_file_atomically(folder.path / "spec.json", resolved.dump(2) + "\n");
+  write_file_atomically(folder.path / "environment.json", environment.dump(2) + "\n");
+  console.log_to((folder.path / "log.txt").string());
+  console.plain(spec.name + (variant.label.empty() ? "" : " (" + variant.label + ")") + (spec.question.empty() ? "" : ": " + spec.question) +
+                "     " + device.str() + ", " + std::to_string(at::get_num_threads()) + " threads, seed " + std::to_string(spec.seed));
+
+  TaskContext task_context;
+  task_context.spec_folder = std::filesystem::path(spec_path).parent_path().string();
+  task_context.seed = static_cast<uint64_t>(spec.seed);
+  task_context.files = saved_files(folder.path);
+  std::shared_ptr<Task> task = tasks().make(spec.task, task_context);
+  for (const auto& [name, bytes] : task->files()) write_file_atomically(folder.path / name, bytes);
+  console.line("data", task->summary());
+
+  RunContext context(spec, task, folder, console, device, [&stop] { return stop.load(); });
+  {
+    const auto model = context.model("initial");
+    if (task->longest() > model->max_length())
+      throw UsageError("model.embedding.max_length: expected at least " + std::to_string(task->longest()) +
+                       ", the longest text of the data in tokens, got " + std::to_string(model->max_length()));
+    console.line("model", spec.model.type() + ", heads " + head_counts(*model) + ", " +
+                              short_number(static_cast<double>(model->parameter_count())) + " parameters");
+  }
+  auto& results = context.results();
+  results["name"] = spec.name;
+  results["question"] = spec.question;
+  results["label"] = variant.label;
+  results["id"] = folder.path.filename().string();
+  results["command"] = flags.command;
+  results["seed"] = spec.seed;
+  results["data"] = task->report();
+  const auto earlier = results.value("seconds", 0.0);
+  run_stages(spec.stages, context);
+  results["seconds"] = earlier + std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count();
+
+  RunOutcome outcome;
+  std::vector<Verdict> verdicts;
+  const auto view = claim_view(results);
+  results["expect"] = nlohmann::ordered_json::array();
+  for (const auto& expectation : spec.expect) {
+    verdicts.push_back(judge(expectation, view));
+    results["expect"].push_back(to_json(verdicts.back()));
+    outcome.expectations_hold = outcome.expectations_hold && verdicts.back().holds;
+  }
+  if (!verdicts.empty()) {
+    std::istringstream lines(verdict_text(verdicts));
+    for (std::string line; std::getline(lines, line);) console.line("expect", line);
+  }
+  context.save_results();
+  write_report(folder.path);
+  console.plain("report: " + (folder.path / "report.html").string() + "       (" + duration(results["seconds"]) + ")");
+  outcome.folder = folder.path;
+  outcome.results = results;
+  return outcome;
+}
+
+}  // namespace headlab

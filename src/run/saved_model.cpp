@@ -1,0 +1,60 @@
+#include "src/run/saved_model.h"
+
+#include <atomic>
+
+#include "src/run/run.h"
+#include "src/run/stage.h"
+#include "src/spec/reader.h"
+
+namespace headlab {
+namespace {
+
+std::shared_ptr<Task> task_of(const RunSpec& spec, const std::filesystem::path& spec_folder, const std::filesystem::path& files) {
+  TaskContext context;
+  context.spec_folder = spec_folder.string();
+  context.seed = static_cast<uint64_t>(spec.seed);
+  if (!files.empty())
+    for (const auto& entry : std::filesystem::directory_iterator(files))
+      if (entry.path().extension() == ".model") context.files[entry.path().filename().string()] = read_file(entry.path());
+  return tasks().make(spec.task, context);
+}
+
+}  // namespace
+
+SavedRun open_run(const std::filesystem::path& folder, const std::string& stage, const std::string& device) {
+  if (!std::filesystem::exists(folder / "spec.json") || !std::filesystem::exists(folder / "results.json"))
+    throw FileError(folder.string() + ": not a run folder (no spec.json and results.json in it); expected one such as runs/quickstart/8f3a2c0d11");
+  SavedRun run;
+  run.folder = folder;
+  run.spec = std::make_shared<RunSpec>();
+  read_or_throw(Document::load((folder / "spec.json").string()), *run.spec);
+  run.results = nlohmann::ordered_json::parse(read_file(folder / "results.json"));
+  run.task = task_of(*run.spec, folder, folder);
+  std::string last, exist;
+  for (const auto& [name, result] : run.results.at("stages").items())
+    if (std::filesystem::exists(folder / "checkpoints" / name / "final")) {
+      last = name;
+      exist += (exist.empty() ? "" : ", ") + name;
+    }
+  run.stage = stage.empty() ? last : stage;
+  if (run.stage.empty() || !std::filesystem::exists(folder / "checkpoints" / run.stage / "final"))
+    throw UsageError(folder.string() + ": no stage \"" + run.stage + "\" with a model; those with one: " + (exist.empty() ? "none" : exist));
+  Console quiet(Console::Kind::quiet);
+  RunContext context(*run.spec, run.task, RunFolder{folder}, quiet, torch::Device(device.empty() ? run.spec->device : device), {});
+  run.model = context.model(run.stage);
+  run.model->eval();
+  return run;
+}
+
+SavedRun open_spec(const std::filesystem::path& spec_file) {
+  SavedRun run;
+  run.spec = load_spec(spec_file.string(), {}).front().spec;
+  run.task = task_of(*run.spec, spec_file.parent_path(), {});
+  Console quiet(Console::Kind::quiet);
+  RunContext context(*run.spec, run.task, RunFolder{}, quiet, torch::kCPU, {});
+  run.stage = "initial";
+  run.model = context.model("initial");
+  return run;
+}
+
+}  // namespace headlab

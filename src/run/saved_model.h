@@ -1,0 +1,26 @@
+#pragma once
+
+#include <filesystem>
+
+#include "src/run/context.h"
+
+namespace headlab {
+
+/// A run folder opened to use its models.
+struct SavedRun {
+  std::shared_ptr<RunSpec> spec;
+  std::shared_ptr<Task> task;
+  nlohmann::ordered_json results;
+  std::filesystem::path folder;
+  std::string stage;  // whose model was loaded
+  std::shared_ptr<Model> model;
+};
+
+/// Loads the model of a stage ("" : the last stage that left one, "initial": unset weights) from a run folder.
+/// Throws FileError for a folder that is no run, UsageError for a stage without a model (with those that have one).
+SavedRun open_run(const std::filesystem::path& folder, const std::string& stage, const std::string& device);
+
+/// The spec of a run folder or a spec file, and a model with these sizes: for `headlab show`.
+SavedRun open_spec(const std::filesystem::path& spec_file);
+
+}  // namespace headlab

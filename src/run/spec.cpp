@@ -1,0 +1,115 @@
+#include "src/run/spec.h"
+
+#include <filesystem>
+#include <set>
+
+#include "src/data/paths.h"
+#include "src/run/stage.h"
+#include "src/spec/mistakes.h"
+#include "src/spec/override.h"
+#include "src/spec/path.h"
+#include "src/spec/reader.h"
+#include "src/spec/sweep.h"
+
+namespace headlab {
+namespace {
+
+// Calls `visit` for each string field that names a file, with its path.
+void visit_files(Options& options, const std::string& path, const std::function<void(const std::string&, const std::string&)>& visit) {
+  Fields fields;
+  options.describe(fields);
+  for (const auto& field : fields.all()) {
+    const auto here = key_path(path, field.name);
+    if (auto* const* nested = std::get_if<Options*>(&field.value)) visit_files(**nested, here, visit);
+    if (auto* const* choice = std::get_if<Choice*>(&field.value)) visit_files((*choice)->options(), here, visit);
+    if (auto* const* choices = std::get_if<Choices*>(&field.value))
+      for (std::size_t i = 0; i < (*choices)->items.size(); ++i) {
+        auto& item = (*choices)->items[i];
+        const auto place = item_path(here, i);
+        visit_files(item.options(), (*choices)->keyed ? key_path(place, item.type()) : place, visit);
+      }
+    if (!field.is_file) continue;
+    if (auto* const* text = std::get_if<std::string*>(&field.value); text && !(*text)->empty()) visit(here, **text);
+    if (auto* const* text = std::get_if<std::optional<std::string>*>(&field.value); text && **text) visit(here, ***text);
+  }
+}
+
+}  // namespace
+
+const Catalogue& stage_catalogue() { return stages().catalogue(); }
+
+void RunSpec::describe(Fields& fields) {
+  fields.add("name", name, "what the run folder is called").required();
+  fields.add("question", question, "what the experiment asks");
+  fields.add("seed", seed, "seeds weights, data order, dropout and all other draws").at_least(0);
+  fields.add("device", device, "where it runs: cpu, cuda or cuda:N; the flag --device wins");
+  fields.add("precision", precision, "type of weights and arithmetic").one_of({"float32", "float64"});
+  fields.add("task", task, "data, and what is learnt from it");
+  fields.add("model", model, "the Transformer");
+  fields.add("stages", stages, "what is done, in order").required();
+  fields.add("sweep", sweep, "a grid {key: [values]} or a list of {key: value}: one run each");
+  fields.add("expect", expect, "claims that the results must make true");
+}
+
+void RunSpec::rules(Problems& problems) const {
+  for (char c : name)
+    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '-' && c != '_' && c != '.')
+      return problems.add("name", "expected letters, digits, '-', '_' and '.', since it names a folder; got \"" + name + "\"");
+  check_stages(stages, "stages", {}, problems);
+}
+
+void check_stages(const Choices& stages, const std::string& path, std::set<std::string> known, Problems& problems) {
+  std::set<std::string> here;
+  for (std::size_t i = 0; i < stages.items.size(); ++i) {
+    const auto& stage = stages.items[i];
+    const auto place = path + "[" + std::to_string(i) + "]." + stage.type();
+    const auto& common = common_of(stage);
+    if (!common.model.empty() && !known.count(common.model)) {
+      std::string exist = "initial";
+      for (const auto& name : known) exist += name == "initial" ? "" : ", " + name;
+      if (common.model != "initial")
+        problems.add(place + ".model", "no earlier stage is called \"" + common.model + "\" (earlier: " + exist + ")");
+    }
+    if (!here.insert(stage_name(stage)).second)
+      problems.add(place, "two stages are called \"" + stage_name(stage) + "\"; give one of them a \"name\"");
+    if (const auto* more = dynamic_cast<const StageRules*>(&stage.options())) more->stage_rules(place, known, problems);
+    known.insert(stage_name(stage));
+  }
+}
+
+std::string stage_name(const Choice& stage) {
+  const auto& name = common_of(stage).name;
+  return name.empty() ? stage.type() : name;
+}
+
+const StageCommon& common_of(const Choice& stage) { return dynamic_cast<const StageCommon&>(stage.options()); }
+
+void StageCommon::describe_common(Fields& fields, const std::string& type) {
+  fields.add("name", name, "what results and other stages call it").means("absent: " + type);
+  fields.add("model", model, "the stage whose model it starts from, or \"initial\"").means("absent: the latest model");
+}
+
+std::vector<RunVariant> load_spec(const std::string& path, const std::vector<std::string>& overrides) {
+  auto document = Document::load(path);
+  auto mistakes = apply_overrides(document, overrides);
+  if (!mistakes.empty()) throw_mistakes(sorted(std::move(mistakes)));
+  const auto folder = std::filesystem::path(path).parent_path().string();
+  std::vector<RunVariant> variants;
+  for (auto& variant : expand(document)) {
+    auto spec = std::make_shared<RunSpec>();
+    auto found = read(variant.document, *spec);
+    visit_files(*spec, "", [&](const std::string& key, const std::string& file) {
+      try {
+        resolve_data_path(file, folder);
+      } catch (const FileError& error) {
+        found.push_back({variant.document.place(key), key, error.what()});
+      }
+    });
+    mistakes.insert(mistakes.end(), found.begin(), found.end());
+    variants.push_back({variant.label, std::move(spec)});
+  }
+  throw_mistakes(sorted(std::move(mistakes)));
+  return variants;
+}
+
+}  // namespace headlab

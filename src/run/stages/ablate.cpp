@@ -1,0 +1,26 @@
+#include "src/run/stages/stages.h"
+#include "src/terminal/format.h"
+
+namespace headlab {
+
+nlohmann::ordered_json AblateStage::run(RunContext& context) {
+  const auto stage = options_.name.empty() ? "ablate" : options_.name;
+  auto model = context.model(options_.model);
+  const auto& metric = options_.inner.metric;
+  const auto result = ablate(*model, context.task(), options_.inner, context.seed_of(stage), [&](int64_t done, int64_t total) {
+    context.console().progress("ablate", done, total, "masking heads, " + metric);
+  });
+  const AblateRow* worst = nullptr;
+  const double sign = smaller_is_better(metric) ? 1 : -1;
+  for (const auto& row : result.each)
+    if (!worst || sign * row.metrics.at(metric) > sign * worst->metrics.at(metric)) worst = &row;
+  std::string text = std::to_string(result.each.size()) + " heads, one at a time; " + std::to_string(result.sets.size()) + " sets";
+  if (worst) {
+    const auto change = worst->metrics.at(metric) - result.baseline.at(metric);
+    text += "; worst: " + worst->name + "  " + (change > 0 ? "+" : "") + fixed(change, smaller_is_better(metric) ? 3 : 1) + " " + metric;
+  }
+  context.console().line("ablate", text);
+  return result.to_json(metric);
+}
+
+}  // namespace headlab

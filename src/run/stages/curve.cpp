@@ -1,0 +1,64 @@
+#include <algorithm>
+#include <numeric>
+
+#include "src/heads/scale.h"
+#include "src/run/stages/stages.h"
+#include "src/terminal/format.h"
+
+namespace headlab {
+
+void CurveStageOptions::describe(Fields& fields) {
+  describe_common(fields, "curve");
+  fields.add("scores", scores, "the score stage whose scores select").required();
+  fields.add("fractions", fractions, "shares of the heads that are masked, one point each").at_least(0).at_most(1);
+  fields.add("metric", metric, "what is measured").one_of({"bleu", "chrf", "loss", "perplexity", "accuracy"});
+  fields.add("scope", scope, "what the fractions are of").one_of({"global", "stack", "layer"});
+  fields.add("stacks", stacks, "mask heads of these stacks alone").one_of({"enc.self", "dec.self", "dec.cross"}).means("empty: all");
+  fields.add("random_sets", random_sets, "random sets of the same size at each point, as the control").at_least(0);
+  fields.add("evaluate", evaluate, "on what it is measured");
+}
+
+void CurveStageOptions::stage_rules(const std::string& place, const std::set<std::string>& known, Problems& problems) const {
+  if (!known.count(scores)) problems.add(place + ".scores", "no earlier stage is called \"" + scores + "\"");
+}
+
+nlohmann::ordered_json CurveStage::run(RunContext& context) {
+  const auto stage = options_.name.empty() ? "curve" : options_.name;
+  auto model = context.model(options_.model);
+  const auto there = model->heads();
+  const auto scores = context.scores(options_.scores);
+  auto evaluation = options_.evaluate;
+  evaluation.metrics = {options_.metric};
+  evaluation.samples = 0;
+  const auto measure = [&](const HeadSet& masked) {
+    return context.task().evaluate(*model, evaluation, mask_scale(*model, masked)).metrics.at(options_.metric);
+  };
+  const auto total = static_cast<int64_t>(options_.fractions.size()) * (1 + options_.random_sets);
+  int64_t done = 0;
+  const auto moved = [&] { context.console().progress("curve", ++done, total, options_.metric + " against heads kept"); };
+  auto points = nlohmann::ordered_json::array();
+  for (const auto fraction : options_.fractions) {
+    SelectOptions select;
+    select.fraction = fraction;
+    select.scope = options_.scope;
+    select.stacks = options_.stacks;
+    const auto chosen = select_heads(there, scores, select);
+    nlohmann::ordered_json point{{"fraction", fraction}, {"heads_kept", heads_of(there).size() - chosen.size()}, {"value", measure(chosen)}};
+    moved();
+    std::vector<double> values;
+    for (int64_t i = 0; i < options_.random_sets; ++i) {
+      values.push_back(measure(random_heads(there, select, context.seed_of(stage + std::to_string(i)))));
+      moved();
+    }
+    if (!values.empty()) {
+      const auto [low, high] = std::minmax_element(values.begin(), values.end());
+      point["random"] = {{"mean", std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size())},
+                         {"low", *low}, {"high", *high}, {"values", values}};
+    }
+    points.push_back(point);
+  }
+  context.console().line("curve", std::to_string(points.size()) + " points of " + options_.metric + " against heads kept");
+  return {{"metric", options_.metric}, {"scores", options_.scores}, {"points", points}};
+}
+
+}  // namespace headlab

@@ -1,0 +1,107 @@
+#include "modules/attention/attention.h"
+#include "src/run/stages/stages.h"
+#include "src/terminal/format.h"
+
+namespace headlab {
+namespace {
+
+std::string left_in(const HeadTable& table) {
+  std::string text;
+  for (const auto& [stack, layers] : table) {
+    std::size_t count = 0;
+    for (const auto& heads : layers) count += heads.size();
+    text += (text.empty() ? "" : ", ") + stack_name(stack) + " " + std::to_string(count);
+  }
+  return text;
+}
+
+}  // namespace
+
+void HeadChoiceOptions::describe_heads(Fields& fields, const std::string& type) {
+  describe_common(fields, type);
+  fields.add("heads", heads, "these heads, by name (enc.self.0.3)");
+  fields.add("scores", scores, "the score stage whose scores select");
+  fields.add("scores_file", scores_file, "a file of head scores that selects").file();
+  fields.add("random", random, "select at random, by the seed");
+  fields.add("select", select, "how many, and from where");
+}
+
+void PruneStageOptions::describe(Fields& fields) {
+  describe_heads(fields, "prune");
+  fields.add("closed_gates", closed_gates, "the heads whose gates are exactly 0 at evaluation");
+}
+
+void HeadChoiceOptions::rules(Problems& problems) const {
+  const auto* prune = dynamic_cast<const PruneStageOptions*>(this);
+  const int ways = !heads.empty() + !scores.empty() + !scores_file.empty() + random + (prune && prune->closed_gates);
+  if (ways != 1)
+    problems.add("heads", "expected exactly one way to choose heads (heads, scores, scores_file, random" +
+                              std::string(prune ? ", closed_gates" : "") + "), got " + std::to_string(ways));
+  for (std::size_t i = 0; i < heads.size(); ++i) {
+    try {
+      parse_head(heads[i]);
+    } catch (const UsageError& error) {
+      problems.add("heads[" + std::to_string(i) + "]", error.what());
+    }
+  }
+}
+
+void HeadChoiceOptions::stage_rules(const std::string& place, const std::set<std::string>& known, Problems& problems) const {
+  if (!scores.empty() && !known.count(scores))
+    problems.add(place + ".scores", "no earlier stage is called \"" + scores + "\"");
+}
+
+HeadSet HeadChoiceOptions::choose(RunContext& context, const HeadTable& there, uint64_t seed) const {
+  if (!heads.empty()) {
+    const auto chosen = parse_heads(heads);
+    for (auto head : chosen) check_head(there, head);
+    return chosen;
+  }
+  if (random) return random_heads(there, select, seed);
+  if (!scores_file.empty())
+    return select_heads(there, HeadScores::from_json(nlohmann::ordered_json::parse(read_file(scores_file)), scores_file), select);
+  return select_heads(there, context.scores(scores), select);
+}
+
+nlohmann::ordered_json MaskStage::run(RunContext& context) {
+  const auto stage = options_.name.empty() ? "mask" : options_.name;
+  auto model = context.model(options_.model);
+  const auto there = model->heads();
+  auto chosen = options_.choose(context, there, context.seed_of(stage));
+  const auto already = context.masked(options_.model);
+  chosen.insert(chosen.end(), already.begin(), already.end());
+  chosen = sorted_set(std::move(chosen));
+  context.keep_model(stage, model);
+  const auto before = heads_of(there).size();
+  context.console().line("mask", std::to_string(chosen.size()) + " of " + std::to_string(before) + " heads");
+  return {{"masked", names_of(chosen)}, {"heads_before", before}, {"heads_after", before - chosen.size()}};
+}
+
+nlohmann::ordered_json PruneStage::run(RunContext& context) {
+  const auto stage = options_.name.empty() ? "prune" : options_.name;
+  auto model = context.model(options_.model);
+  const auto there = model->heads();
+  HeadSet removed;
+  if (options_.closed_gates) {
+    for (const auto& [site, mixer] : model->mixers())
+      if (const auto* attention = dynamic_cast<const Attention*>(mixer))
+        for (const auto& gate : attention->gate_list())
+          for (auto position : gate->closed()) removed.push_back({site.stack, site.layer, attention->heads()[position]});
+    removed = sorted_set(std::move(removed));
+  } else {
+    removed = options_.choose(context, there, context.seed_of(stage));
+  }
+  const auto parameters = model->parameter_count();
+  const auto kept = without(there, removed);
+  model->keep(kept);
+  context.keep_model(stage, model);
+  const auto before = heads_of(there).size(), after = heads_of(kept).size();
+  const auto share = 100.0 * static_cast<double>(parameters - model->parameter_count()) / static_cast<double>(parameters);
+  const auto method = options_.random ? std::string("random") : !options_.scores.empty() ? options_.scores : "named";
+  context.console().line("prune", method + ", " + std::to_string(removed.size()) + " of " + std::to_string(before) + "   kept " +
+                                      left_in(kept) + ";  parameters -" + fixed(share, 0) + " %");
+  return {{"removed", names_of(removed)}, {"kept", to_json(kept)}, {"heads_before", before}, {"heads_after", after},
+          {"parameters_before", parameters}, {"parameters_after", model->parameter_count()}};
+}
+
+}  // namespace headlab

@@ -1,0 +1,30 @@
+#include <algorithm>
+
+#include "src/run/stages/stages.h"
+#include "src/terminal/format.h"
+
+namespace headlab {
+
+void ScoreStageOptions::describe(Fields& fields) {
+  describe_common(fields, "score");
+  fields.add("scorer", scorer, "how importance is measured");
+}
+
+nlohmann::ordered_json ScoreStage::run(RunContext& context) {
+  const auto stage = options_.name.empty() ? "score" : options_.name;
+  auto model = context.model(options_.model);
+  auto scores = scorers().make(options_.scorer)->score(*model, context.task(), context.seed_of(stage));
+  scores.of = options_.model.empty() ? context.latest() : options_.model;
+  context.keep_scores(stage, scores);
+  auto result = scores.to_json();
+  std::string text = scores.method + ", " + std::to_string(scores.heads.size()) + " heads";
+  if (!scores.heads.empty()) {
+    const auto [lowest, highest] = std::minmax_element(scores.heads.begin(), scores.heads.end(),
+                                                       [](const auto& a, const auto& b) { return a.second < b.second; });
+    text += "; least " + to_string(lowest->first) + ", most " + to_string(highest->first);
+  }
+  context.console().line("score", text);
+  return result;
+}
+
+}  // namespace headlab

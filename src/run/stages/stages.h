@@ -1,0 +1,176 @@
+#pragma once
+
+#include "src/ablate/ablate.h"
+#include "src/heads/scorer.h"
+#include "src/run/stage.h"
+#include "src/train/trainer.h"
+
+/// The stages of a run: their options as specs write them, and what each leaves in results.json.
+namespace headlab {
+
+/// Options that stand in a stage beside its name and model.
+template <class Inner, const char* type>
+struct StageWith : Described<StageWith<Inner, type>>, StageCommon {
+  Inner inner;
+  void describe(Fields& fields) override {
+    describe_common(fields, type);
+    inner.describe(fields);
+  }
+  void rules(Problems& problems) const override { inner.rules(problems); }
+};
+
+inline constexpr char train_type[] = "train", evaluate_type[] = "evaluate", ablate_type[] = "ablate";
+using TrainStageOptions = StageWith<TrainOptions, train_type>;
+using EvaluateStageOptions = StageWith<EvaluateOptions, evaluate_type>;
+using AblateStageOptions = StageWith<AblateOptions, ablate_type>;
+
+/// {"steps", "tokens", "seconds", "loss", "valid"}; the model is checkpoints/<stage>/final.
+class TrainStage : public Stage {
+ public:
+  explicit TrainStage(const TrainStageOptions& options) : options_(options) {}
+  nlohmann::ordered_json run(RunContext& context) override;
+
+ private:
+  TrainStageOptions options_;
+};
+
+/// {"metrics", "signature", "samples", "seconds"}; outputs go to outputs/<stage>.txt.
+class EvaluateStage : public Stage {
+ public:
+  explicit EvaluateStage(const EvaluateStageOptions& options) : options_(options) {}
+  nlohmann::ordered_json run(RunContext& context) override;
+
+ private:
+  EvaluateStageOptions options_;
+};
+
+struct ScoreStageOptions : Described<ScoreStageOptions>, StageCommon {
+  Choice scorer{scorer_catalogue, "gradient"};
+  void describe(Fields& fields) override;
+};
+
+/// {"method", "heads"}, and heads/<stage>.json.
+class ScoreStage : public Stage {
+ public:
+  explicit ScoreStage(const ScoreStageOptions& options) : options_(options) {}
+  nlohmann::ordered_json run(RunContext& context) override;
+
+ private:
+  ScoreStageOptions options_;
+};
+
+/// {"metric", "baseline", "heads", "sets"}
+class AblateStage : public Stage {
+ public:
+  explicit AblateStage(const AblateStageOptions& options) : options_(options) {}
+  nlohmann::ordered_json run(RunContext& context) override;
+
+ private:
+  AblateStageOptions options_;
+};
+
+/// Which heads: named ones, or those that scores or chance select.
+struct HeadChoiceOptions : Described<HeadChoiceOptions>, StageCommon, StageRules {
+  std::vector<std::string> heads;
+  std::string scores, scores_file;
+  bool random = false;
+  SelectOptions select;
+  void describe_heads(Fields& fields, const std::string& type);
+  void describe(Fields& fields) override { describe_heads(fields, "prune"); }
+  void rules(Problems& problems) const override;
+  void stage_rules(const std::string& place, const std::set<std::string>& known, Problems& problems) const override;
+  HeadSet choose(RunContext& context, const HeadTable& there, uint64_t seed) const;
+};
+
+struct MaskStageOptions : HeadChoiceOptions {
+  void describe(Fields& fields) override { describe_heads(fields, "mask"); }
+  std::shared_ptr<Options> copy() const override { return std::make_shared<MaskStageOptions>(*this); }
+};
+struct PruneStageOptions : HeadChoiceOptions {
+  bool closed_gates = false;
+  void describe(Fields& fields) override;
+  std::shared_ptr<Options> copy() const override { return std::make_shared<PruneStageOptions>(*this); }
+};
+
+/// {"masked", "heads_before", "heads_after"}; later stages of this model multiply those heads by 0.
+class MaskStage : public Stage {
+ public:
+  explicit MaskStage(const MaskStageOptions& options) : options_(options) {}
+  nlohmann::ordered_json run(RunContext& context) override;
+
+ private:
+  MaskStageOptions options_;
+};
+
+/// {"removed", "kept", "heads_before", "heads_after", "parameters_before", "parameters_after"}
+class PruneStage : public Stage {
+ public:
+  explicit PruneStage(const PruneStageOptions& options) : options_(options) {}
+  nlohmann::ordered_json run(RunContext& context) override;
+
+ private:
+  PruneStageOptions options_;
+};
+
+struct CurveStageOptions : Described<CurveStageOptions>, StageCommon, StageRules {
+  std::string scores;
+  std::vector<double> fractions{0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9};
+  std::string metric = "bleu";
+  std::string scope = "global";
+  std::vector<std::string> stacks;
+  int64_t random_sets = 0;
+  EvaluateOptions evaluate;
+  CurveStageOptions() { evaluate.split = "valid"; }
+  void describe(Fields& fields) override;
+  void stage_rules(const std::string& place, const std::set<std::string>& known, Problems& problems) const override;
+};
+
+/// {"metric", "points": [{"fraction", "heads_kept", "value", "random": {"mean", "low", "high", "values"}}]}: masking the
+/// least important heads, without training.
+class CurveStage : public Stage {
+ public:
+  explicit CurveStage(const CurveStageOptions& options) : options_(options) {}
+  nlohmann::ordered_json run(RunContext& context) override;
+
+ private:
+  CurveStageOptions options_;
+};
+
+struct ExportStageOptions : Described<ExportStageOptions>, StageCommon {
+  std::string file;
+  int64_t compare = 100;
+  EvaluateOptions evaluate;
+  void describe(Fields& fields) override;
+};
+
+/// {"file", "bytes", "compared", "max_difference"}; the file has been loaded again and compared.
+class ExportStage : public Stage {
+ public:
+  explicit ExportStage(const ExportStageOptions& options) : options_(options) {}
+  nlohmann::ordered_json run(RunContext& context) override;
+
+ private:
+  ExportStageOptions options_;
+};
+
+struct RepeatStageOptions : Described<RepeatStageOptions>, StageCommon, StageRules {
+  int64_t times = 3;
+  Choices stages{stage_catalogue, true, {}};
+  void describe(Fields& fields) override;
+  void stage_rules(const std::string& place, const std::set<std::string>& known, Problems& problems) const override;
+};
+
+/// {"runs": [results of the inner stages, one object a repetition]}
+class RepeatStage : public Stage {
+ public:
+  explicit RepeatStage(const RepeatStageOptions& options) : options_(options) {}
+  nlohmann::ordered_json run(RunContext& context) override;
+
+ private:
+  RepeatStageOptions options_;
+};
+
+/// The scale that a stage's mask asks for; empty where there is none.
+std::map<Stack, Tensor> scale_of(RunContext& context, const std::string& stage, const Model& model);
+
+}  // namespace headlab

@@ -1,0 +1,113 @@
+#include "src/spec/expect.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "modules/base/error.h"
+#include "src/spec/expression.h"
+
+namespace headlab {
+
+namespace {
+
+struct Relation {
+  const char* name;
+  const char* sign;
+  std::optional<std::string> ExpectOptions::*bound;
+  bool (*holds)(double left, double right, double within);
+};
+
+const Relation relations[] = {
+    {"at_least", ">=", &ExpectOptions::at_least, [](double a, double b, double) { return a >= b; }},
+    {"at_most", "<=", &ExpectOptions::at_most, [](double a, double b, double) { return a <= b; }},
+    {"above", ">", &ExpectOptions::above, [](double a, double b, double) { return a > b; }},
+    {"below", "<", &ExpectOptions::below, [](double a, double b, double) { return a < b; }},
+    {"equals", "=", &ExpectOptions::equals, [](double a, double b, double w) { return a == b || std::abs(a - b) <= w; }},
+};
+
+void check_expression(const std::string& field, const std::string& text, Problems& problems) {
+  try {
+    Expression::parse(text);
+  } catch (const UsageError& error) {
+    problems.add(field, error.what());
+  }
+}
+
+std::string short_number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.6g", value);
+  return text;
+}
+
+}  // namespace
+
+void ExpectOptions::describe(Fields& fields) {
+  fields.add("claim", claim, "what is claimed, in words");
+  fields.add("that", that, "the left side: an expression over the results, such as pruned.bleu").required();
+  fields.add("at_least", at_least, "that >= this expression or number").or_number();
+  fields.add("at_most", at_most, "that <= this expression or number").or_number();
+  fields.add("above", above, "that > this expression or number").or_number();
+  fields.add("below", below, "that < this expression or number").or_number();
+  fields.add("equals", equals, "that = this expression or number").or_number();
+  fields.add("within", within, "the largest difference that equals allows").at_least(0).means("absent: 0");
+}
+
+void ExpectOptions::rules(Problems& problems) const {
+  check_expression("that", that, problems);
+  std::vector<std::string> given;
+  for (const Relation& relation : relations) {
+    const auto& bound = this->*relation.bound;
+    if (!bound) continue;
+    given.push_back(relation.name);
+    check_expression(relation.name, *bound, problems);
+  }
+  if (given.empty()) problems.add("", "expected a bound: one of at_least, at_most, above, below, equals");
+  if (given.size() > 1) problems.add(given[1], "expected one bound, got " + given[0] + " and " + given[1]);
+  if (within && !equals) problems.add("within", "goes with equals only");
+}
+
+Verdict judge(const ExpectOptions& expectation, const nlohmann::ordered_json& results) {
+  for (const Relation& relation : relations) {
+    const auto& bound = expectation.*relation.bound;
+    if (!bound) continue;
+    Verdict verdict{expectation.claim, expectation.that, relation.name, *bound, expectation.within};
+    verdict.left = Expression::parse(expectation.that).evaluate(results);
+    verdict.right = Expression::parse(*bound).evaluate(results);
+    verdict.holds = relation.holds(verdict.left, verdict.right, expectation.within.value_or(0));
+    return verdict;
+  }
+  throw UsageError("the claim about " + expectation.that + " has no bound");
+}
+
+nlohmann::ordered_json to_json(const Verdict& verdict) {
+  nlohmann::ordered_json json = {{"claim", verdict.claim},       {"that", verdict.that}, {"relation", verdict.relation},
+                                 {"bound", verdict.bound},       {"left", verdict.left}, {"right", verdict.right},
+                                 {"holds", verdict.holds}};
+  if (verdict.within) json["within"] = *verdict.within;
+  return json;
+}
+
+std::string verdict_text(const std::vector<Verdict>& verdicts) {
+  std::vector<std::string> claims, values;
+  std::size_t width = 0;
+  for (const Verdict& verdict : verdicts) {
+    std::string sign;
+    for (const Relation& relation : relations) {
+      if (verdict.relation == relation.name) sign = std::string(" ") + relation.sign + " ";
+    }
+    std::string within = verdict.within ? " within " + short_number(*verdict.within) : "";
+    claims.push_back(verdict.that + sign + verdict.bound + within);
+    values.push_back(short_number(verdict.left) + sign + short_number(verdict.right));
+    width = std::max(width, claims.back().size());
+  }
+  std::string text;
+  for (std::size_t i = 0; i < verdicts.size(); ++i) {
+    text += (verdicts[i].holds ? "holds          " : "does not hold  ") + claims[i] +
+            std::string(width - claims[i].size() + 3, ' ') + values[i] + "\n";
+  }
+  return text;
+}
+
+}  // namespace headlab

@@ -1,0 +1,191 @@
+#include "src/spec/sweep.h"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "modules/base/error.h"
+#include "modules/base/nearest.h"
+#include "src/spec/mistakes.h"
+#include "src/spec/override.h"
+#include "src/spec/path.h"
+
+namespace headlab {
+
+namespace {
+
+constexpr std::size_t most_runs = 10'000;
+constexpr std::size_t longest_value = 40;  // of a label, in bytes
+
+/// One key of a sweep with the value it has in one run.
+struct Setting {
+  std::string key;
+  Place key_at;
+  const Node* value;
+  std::size_t number;  // of the value in the list of its key, or of the run in a list of runs
+};
+using Run = std::vector<Setting>;
+
+class Expansion {
+ public:
+  explicit Expansion(const Document& document) : document_(document) {}
+
+  std::vector<Variant> expand() {
+    const Node* sweep = document_.root().find("sweep");
+    if (!sweep || sweep->kind == Node::Kind::null) return {{"", document_}};
+    std::vector<Run> runs = sweep->kind == Node::Kind::object ? grid(*sweep) : list(*sweep);
+    throw_mistakes(mistakes_);
+    std::vector<Variant> variants = apply(runs, *sweep);
+    throw_mistakes(mistakes_);
+    return variants;
+  }
+
+ private:
+  void add(const Place& at, const std::string& path, const std::string& message) {
+    mistakes_.push_back({at, path, message});
+  }
+
+  void check_key(const Node::Member& member, const std::string& path) {
+    std::vector<Step> steps = parse_path(member.key);
+    if (member.first) {
+      add(member.at, path, "repeated key");
+    } else if (steps.empty()) {
+      add(member.at, path, "expected a key path such as model.width or stages[0].train.steps");
+    } else if (steps[0].key == "sweep" || steps[0].key == "name") {
+      add(member.at, path, "a sweep cannot change " + steps[0].key);
+    }
+  }
+
+  std::vector<Run> grid(const Node& sweep) {
+    std::size_t count = 1;
+    for (const Node::Member& member : sweep.members) {
+      std::string path = key_path("sweep", member.key);
+      check_key(member, path);
+      if (member.value.kind != Node::Kind::list || member.value.items.empty()) {
+        std::string got = member.value.kind == Node::Kind::list ? "an empty list" : member.value.got();
+        add(member.value.at, path, "expected a list of values, got " + got);
+        return {};
+      }
+      count = std::min(count * std::min(member.value.items.size(), most_runs + 1), most_runs + 1);
+    }
+    if (sweep.members.empty()) add(sweep.at, "sweep", "expected at least one key with its values");
+    if (count > most_runs) add(sweep.at, "sweep", "expected at most 10000 runs");
+    if (!mistakes_.empty()) return {};
+    std::vector<Run> runs(1);
+    for (const Node::Member& member : sweep.members) {
+      std::vector<Run> longer;
+      for (const Run& run : runs) {
+        for (std::size_t i = 0; i < member.value.items.size(); ++i) {
+          longer.push_back(run);
+          longer.back().push_back({member.key, member.at, &member.value.items[i], i});
+        }
+      }
+      runs = std::move(longer);
+    }
+    return runs;
+  }
+
+  std::vector<Run> list(const Node& sweep) {
+    if (sweep.kind != Node::Kind::list) {
+      add(sweep.at, "sweep", "expected an object (every combination) or a list of objects (one run each), got " + sweep.got());
+      return {};
+    }
+    if (sweep.items.empty()) add(sweep.at, "sweep", "expected at least one run");
+    if (sweep.items.size() > most_runs) add(sweep.at, "sweep", "expected at most 10000 runs");
+    std::vector<Run> runs;
+    for (std::size_t i = 0; i < sweep.items.size(); ++i) {
+      const Node& item = sweep.items[i];
+      std::string path = item_path("sweep", i);
+      if (item.kind != Node::Kind::object) {
+        add(item.at, path, "expected an object with the keys and values of one run, got " + item.got());
+        continue;
+      }
+      Run run;
+      for (const Node::Member& member : item.members) {
+        check_key(member, key_path(path, member.key));
+        run.push_back({member.key, member.at, &member.value, i});
+      }
+      runs.push_back(std::move(run));
+    }
+    return runs;
+  }
+
+  /// The last part of each key where that tells the keys apart, else the whole.
+  static std::map<std::string, std::string> short_keys(const std::vector<Run>& runs) {
+    std::map<std::string, std::string> names;
+    std::map<std::string, std::size_t> uses;
+    for (const Run& run : runs) {
+      for (const Setting& setting : run) {
+        if (names.count(setting.key)) continue;
+        std::string last = setting.key.substr(setting.key.rfind('.') + 1);
+        names[setting.key] = last;
+        ++uses[last];
+      }
+    }
+    for (auto& [key, name] : names) {
+      if (uses[name] > 1) name = key;
+    }
+    return names;
+  }
+
+  static std::string value_text(const Setting& setting) {
+    std::string text = setting.value->kind == Node::Kind::string ? setting.value->text : to_json(*setting.value).dump();
+    bool plain = text.size() <= longest_value && setting.value->members.empty();
+    return plain ? text : "#" + std::to_string(setting.number + 1);
+  }
+
+  std::vector<Variant> apply(const std::vector<Run>& runs, const Node& sweep) {
+    Document base = document_;
+    auto& members = base.root().members;
+    auto is_sweep = [](const Node::Member& member) { return member.key == "sweep" && !member.first; };
+    members.erase(std::remove_if(members.begin(), members.end(), is_sweep), members.end());
+    auto names = short_keys(runs);
+    std::map<std::string, std::size_t> labels;
+    std::vector<Variant> variants;
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      Variant variant{"", base};
+      for (const Setting& setting : runs[i]) {
+        if (auto mistake = set_value(variant.document, setting.key, setting.key_at, *setting.value)) {
+          mistakes_.push_back(*mistake);
+        }
+        variant.label += (variant.label.empty() ? "" : ", ") + names[setting.key] + "=" + value_text(setting);
+      }
+      auto [first, fresh] = labels.emplace(variant.label, i);
+      if (!fresh) {
+        const Place& at = runs[i].empty() ? sweep.at : runs[i].back().value->at;
+        add(at, "sweep", "runs " + std::to_string(first->second + 1) + " and " + std::to_string(i + 1) +
+                             " are the same: " + in_quotes(variant.label));
+      }
+      if (mistakes_.empty()) variants.push_back(std::move(variant));
+    }
+    return variants;
+  }
+
+  const Document& document_;
+  std::vector<Mistake> mistakes_;
+};
+
+}  // namespace
+
+std::vector<Variant> expand(const Document& document) { return Expansion(document).expand(); }
+
+Part parse_part(const std::string& text) {
+  Part part{0, 0};
+  const char* end = text.data() + text.size();
+  auto number = std::from_chars(text.data(), end, part.number);
+  bool slash = number.ec == std::errc() && number.ptr != end && *number.ptr == '/';
+  auto count = slash ? std::from_chars(number.ptr + 1, end, part.count) : number;
+  bool sound = slash && count.ec == std::errc() && count.ptr == end && part.number >= 1 && part.number <= part.count;
+  if (!sound) throw UsageError("expected a part such as 3/16 (from 1/16 to 16/16), got " + in_quotes(text));
+  return part;
+}
+
+std::vector<Variant> part(std::vector<Variant> variants, const Part& part) {
+  std::vector<Variant> chosen;
+  for (std::size_t i = part.number - 1; i < variants.size(); i += part.count) chosen.push_back(std::move(variants[i]));
+  return chosen;
+}
+
+}  // namespace headlab

@@ -1,0 +1,34 @@
+#pragma once
+
+#include "modules/loss/cross_entropy.h"
+#include "src/task/task.h"
+
+namespace headlab {
+
+/// The loss of a batch's targets under the model; logits are made for real tokens alone.
+TokenLoss token_loss(Model& model, const TokenBatch& batch, double smoothing, Forward& run);
+
+/// logits_NV of a batch's targets.
+Tensor target_logits(Model& model, const TokenBatch& batch, Forward& run);
+
+/// Sums over a whole split, without gradient, in evaluation mode.
+struct TokenTotals {
+  double nll = 0;
+  int64_t correct = 0, tokens = 0;
+};
+TokenTotals token_totals(Model& model, const Task& task, const EvaluateOptions& options, const std::map<Stack, Tensor>& scale);
+
+/// Puts a module into evaluation (or training) mode for a scope.
+class Mode {
+ public:
+  Mode(torch::nn::Module& module, bool training) : module_(module), before_(module.is_training()) { module_.train(training); }
+  ~Mode() { module_.train(before_); }
+  Mode(const Mode&) = delete;
+  Mode& operator=(const Mode&) = delete;
+
+ private:
+  torch::nn::Module& module_;
+  bool before_;
+};
+
+}  // namespace headlab

@@ -1,0 +1,250 @@
+#include "src/task/translation.h"
+
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "src/data/batches.h"
+#include "src/data/paths.h"
+#include "src/decode/translate.h"
+#include "src/metrics/bleu.h"
+#include "src/metrics/chrf.h"
+#include "src/task/token_loss.h"
+#include "src/terminal/format.h"
+
+namespace headlab {
+namespace {
+
+const char* splits[] = {"train", "valid", "test"};
+
+ParallelText from_grammar(const std::vector<Example>& examples) {
+  ParallelText text;
+  for (const auto& example : examples) {
+    text.line.push_back(static_cast<int64_t>(text.source.size()));
+    text.source.push_back(example.source);
+    text.target.push_back(example.target);
+  }
+  text.report.lines = static_cast<int64_t>(text.source.size());
+  return text;
+}
+
+TextIds text_ids(const Tokenizer& tokenizer) { return {tokenizer.pad_id(), tokenizer.bos_id(), tokenizer.eos_id()}; }
+
+struct Loaded {
+  std::map<std::string, ParallelText> parts;
+  std::string name;
+};
+
+Loaded load_grammar(const Options& options, const std::string&) {
+  const auto corpus = generate(dynamic_cast<const GrammarOptions&>(options));
+  return {{{"train", from_grammar(corpus.train)}, {"valid", from_grammar(corpus.valid)}, {"test", from_grammar(corpus.test)}},
+          "grammar en-de"};
+}
+
+Loaded load_files(const Options& options, const std::string& spec_folder) {
+  const auto& files = dynamic_cast<const ParallelFilesOptions&>(options);
+  const auto read = [&](const std::string& source, const std::string& target, KeepLines keep) {
+    return ParallelText::read(resolve_data_path(source, spec_folder), resolve_data_path(target, spec_folder), keep);
+  };
+  return {{{"train", read(files.train_source, files.train_target, KeepLines::usable)},
+           {"valid", read(files.valid_source, files.valid_target, KeepLines::all)},
+           {"test", read(files.test_source, files.test_target, KeepLines::all)}},
+          files.train_source + ", " + files.train_target};
+}
+
+// Where parallel text comes from: one line an entry.
+struct Source {
+  EntryInfo info;
+  Loaded (*load)(const Options&, const std::string& spec_folder);
+};
+const std::vector<Source>& sources() {
+  static const std::vector<Source> all{
+      {{"grammar", "English-German sentences of headlab's own grammar", "", [] { return std::make_shared<GrammarOptions>(); }}, load_grammar},
+      {{"files", "text files, line n of one the translation of line n of the other", "",
+        [] { return std::make_shared<ParallelFilesOptions>(); }}, load_files}};
+  return all;
+}
+
+}  // namespace
+
+const Catalogue& translation_data_catalogue() {
+  static const Catalogue catalogue = [] {
+    Catalogue made{"data", "where parallel text comes from", {}};
+    for (const auto& source : sources()) made.entries.push_back(source.info);
+    return made;
+  }();
+  return catalogue;
+}
+
+void ParallelFilesOptions::describe(Fields& fields) {
+  fields.add("train_source", train_source, "file, looked for beside the spec and in HEADLAB_DATA").required().file();
+  fields.add("train_target", train_target, "its translation").required().file();
+  fields.add("valid_source", valid_source, "for validation during training").required().file();
+  fields.add("valid_target", valid_target, "its translation").required().file();
+  fields.add("test_source", test_source, "for the final evaluation").required().file();
+  fields.add("test_target", test_target, "its translation").required().file();
+}
+
+void TranslationOptions::describe(Fields& fields) {
+  fields.add("data", data, "where the text comes from");
+  fields.add("tokenizer", tokenizer, "how text becomes ids");
+  fields.add("max_length", max_length, "longer training pairs are skipped").at_least(1).unit("tokens");
+}
+
+Translation::Translation(const TranslationOptions& options, const TaskContext& context) {
+  Loaded loaded;
+  for (const auto& source : sources())
+    if (source.info.name == options.data.type()) loaded = source.load(options.data.options(), context.spec_folder);
+  const auto saved = [&](const std::string& name) -> const std::string* {
+    const auto found = context.files.find(name);
+    return found == context.files.end() ? nullptr : &found->second;
+  };
+  if (const auto* joint = saved("tokenizer.model")) {
+    const auto tokenizer = Tokenizer::from_bytes(*joint);
+    tokenizers_ = TokenizerPair{tokenizer, tokenizer, true};
+  } else if (saved("source.model") && saved("target.model")) {
+    tokenizers_ = TokenizerPair{Tokenizer::from_bytes(*saved("source.model")), Tokenizer::from_bytes(*saved("target.model")), false};
+  } else {
+    const auto& train = loaded.parts.at("train");
+    tokenizers_ = make_tokenizers(options.tokenizer, train.source, train.target, context.spec_folder, context.seed);
+  }
+  std::string counts;
+  for (const auto* split : splits) {
+    auto& part = parts_[split];
+    part.text = std::move(loaded.parts.at(split));
+    const bool training = std::string(split) == "train";
+    part.pairs = encode_pairs(part.text, tokenizers_->source, tokenizers_->target, training ? options.max_length : 0,
+                              training ? KeepLines::usable : KeepLines::all);
+    counts += (counts.empty() ? "" : " / ") + with_commas(static_cast<int64_t>(part.pairs.source.size()));
+    report_[split] = {{"pairs", part.pairs.source.size()}, {"lines", part.text.report.lines}, {"skipped", part.text.report.skipped()}};
+  }
+  const auto& report = parts_.at("train").text.report;
+  summary_ = loaded.name + ": " + counts + " pairs; " + (tokenizers_->joint ? "joint " : "separate ") + options.tokenizer.type +
+             " " + with_commas(tokenizers_->target.size()) + "; " + report.text();
+  report_["tokenizer"] = {{"joint", tokenizers_->joint}, {"source", tokenizers_->source.size()}, {"target", tokenizers_->target.size()}};
+}
+
+ModelContext Translation::context() const {
+  ModelContext context;
+  context.source_vocabulary = tokenizers_->source.size();
+  context.target_vocabulary = tokenizers_->target.size();
+  return context;
+}
+
+const Translation::Part& Translation::part(const std::string& split) const {
+  const auto found = parts_.find(split);
+  if (found == parts_.end()) throw UsageError("no split \"" + split + "\"; expected train, valid or test");
+  return found->second;
+}
+
+int64_t Translation::longest() const {
+  int64_t longest = 0;
+  for (const auto* split : splits) {
+    const auto [source, target] = lengths(split);
+    for (auto length : source) longest = std::max(longest, length);
+    for (auto length : target) longest = std::max(longest, length);
+  }
+  return longest;
+}
+
+std::pair<std::vector<int64_t>, std::vector<int64_t>> Translation::lengths(const std::string& split) const {
+  auto source = part(split).pairs.source_lengths(), target = part(split).pairs.target_lengths();
+  for (auto* lengths : {&source, &target})
+    for (auto& length : *lengths) ++length;  // eos
+  return {source, target};
+}
+
+TokenBatch Translation::batch(const std::string& split, const std::vector<int64_t>& examples, torch::Device device) const {
+  const auto& pairs = part(split).pairs;
+  const auto& target_tokenizer = tokenizers_->target;
+  std::vector<std::vector<int64_t>> sources, inputs;
+  std::vector<int64_t> targets, example_of;
+  for (auto example : examples) {
+    auto& source = sources.emplace_back(pairs.source[example].begin(), pairs.source[example].end());
+    source.push_back(tokenizers_->source.eos_id());
+    const auto& target = pairs.target[example];
+    auto& input = inputs.emplace_back();
+    input.push_back(target_tokenizer.bos_id());
+    input.insert(input.end(), target.begin(), target.end());
+    targets.insert(targets.end(), target.begin(), target.end());
+    targets.push_back(target_tokenizer.eos_id());
+    example_of.insert(example_of.end(), input.size(), static_cast<int64_t>(inputs.size()) - 1);
+  }
+  TokenBatch batch;
+  batch.examples = examples;
+  batch.tokens = static_cast<int64_t>(targets.size());
+  std::tie(batch.inputs.source_BS, batch.inputs.source_mask_BS) = pad_right(sources, tokenizers_->source.pad_id(), device);
+  std::tie(batch.inputs.target_BT, batch.inputs.target_mask_BT) = pad_right(inputs, target_tokenizer.pad_id(), device);
+  batch.targets_N = torch::tensor(targets, torch::kLong).to(device);
+  batch.example_N = torch::tensor(example_of, torch::kLong).to(device);
+  if (batch.inputs.target_mask_BT.defined()) batch.rows_N = batch.inputs.target_mask_BT.flatten().nonzero().squeeze(-1);
+  return batch;
+}
+
+const std::vector<std::string>& Translation::metric_names() const {
+  static const std::vector<std::string> names{"bleu", "chrf", "loss", "perplexity", "accuracy"};
+  return names;
+}
+
+Evaluation Translation::evaluate(Model& model, const EvaluateOptions& options, const std::map<Stack, Tensor>& scale) const {
+  Evaluation result;
+  const auto wants = [&](const char* metric) {
+    return std::find(options.metrics.begin(), options.metrics.end(), metric) != options.metrics.end();
+  };
+  if (wants("loss") || wants("perplexity") || wants("accuracy")) {
+    const auto totals = token_totals(model, *this, options, scale);
+    const auto loss = totals.nll / static_cast<double>(totals.tokens);
+    if (wants("loss")) result.metrics["loss"] = loss;
+    if (wants("perplexity")) result.metrics["perplexity"] = std::exp(loss);
+    if (wants("accuracy")) result.metrics["accuracy"] = static_cast<double>(totals.correct) / static_cast<double>(totals.tokens);
+  }
+  if (!wants("bleu") && !wants("chrf")) return result;
+
+  const auto& here = part(options.split);
+  const auto count = options.limit > 0 ? std::min<std::size_t>(options.limit, here.pairs.source.size()) : here.pairs.source.size();
+  std::vector<std::vector<int64_t>> sources;
+  for (std::size_t i = 0; i < count; ++i) sources.emplace_back(here.pairs.source[i].begin(), here.pairs.source[i].end());
+  Forward run;
+  run.scale = scale;
+  const auto found = translate_ids(model, sources, text_ids(tokenizers_->source), text_ids(tokenizers_->target),
+                                    options.search, options.max_tokens, run);
+  std::vector<std::string> references;
+  for (std::size_t i = 0; i < count; ++i) {
+    result.hypotheses.push_back(found[i].empty() ? std::string() : tokenizers_->target.decode(found[i].front().ids));
+    references.push_back(here.text.target[here.pairs.pair[i]]);
+  }
+  if (wants("bleu")) {
+    const Bleu bleu;
+    result.metrics["bleu"] = bleu.corpus(result.hypotheses, {references}).score;
+    result.signatures["bleu"] = bleu.signature(1);
+  }
+  if (wants("chrf")) {
+    const Chrf chrf;
+    result.metrics["chrf"] = chrf.corpus(result.hypotheses, {references}).score;
+    result.signatures["chrf"] = chrf.signature(1);
+  }
+  for (std::size_t i = 0; i < std::min<std::size_t>(options.samples, count); ++i)
+    result.samples.push_back({here.text.source[here.pairs.pair[i]], references[i], result.hypotheses[i]});
+  return result;
+}
+
+std::vector<std::vector<std::pair<double, std::string>>> Translation::translate(Model& model, const std::vector<std::string>& lines,
+                                                                                const SearchOptions& options) const {
+  std::vector<std::vector<int64_t>> sources;
+  for (const auto& line : lines) sources.push_back(tokenizers_->source.encode(line));
+  Forward run;
+  std::vector<std::vector<std::pair<double, std::string>>> all;
+  for (const auto& found : translate_ids(model, sources, text_ids(tokenizers_->source), text_ids(tokenizers_->target), options, 8192, run)) {
+    auto& of_line = all.emplace_back();
+    for (const auto& hypothesis : found) of_line.emplace_back(hypothesis.score, tokenizers_->target.decode(hypothesis.ids));
+  }
+  return all;
+}
+
+std::map<std::string, std::string> Translation::files() const {
+  if (tokenizers_->joint) return {{"tokenizer.model", tokenizers_->target.serialized()}};
+  return {{"source.model", tokenizers_->source.serialized()}, {"target.model", tokenizers_->target.serialized()}};
+}
+
+}  // namespace headlab

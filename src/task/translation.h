@@ -1,0 +1,60 @@
+#pragma once
+
+#include "src/data/grammar/grammar.h"
+#include "src/data/parallel_text.h"
+#include "src/data/tokenizers.h"
+#include "src/task/task.h"
+
+namespace headlab {
+
+struct ParallelFilesOptions : Described<ParallelFilesOptions> {
+  std::string train_source, train_target, valid_source, valid_target, test_source, test_target;
+  void describe(Fields& fields) override;
+};
+
+const Catalogue& translation_data_catalogue();
+
+struct TranslationOptions : Described<TranslationOptions> {
+  Choice data{translation_data_catalogue, "grammar"};
+  TokenizerOptions tokenizer;
+  int64_t max_length = 100;
+  void describe(Fields& fields) override;
+};
+
+/// Translates line by line. Source: ids + eos; the decoder reads bos + ids and predicts ids + eos.
+/// Metrics: bleu, chrf (sacreBLEU's), loss (nats a target token), perplexity (exp of it), accuracy (share of target
+/// tokens whose largest logit is right, given the reference before them).
+class Translation : public Task {
+ public:
+  Translation(const TranslationOptions& options, const TaskContext& context);
+  ModelContext context() const override;
+  int64_t longest() const override;
+  std::string summary() const override { return summary_; }
+  nlohmann::ordered_json report() const override { return report_; }
+  std::pair<std::vector<int64_t>, std::vector<int64_t>> lengths(const std::string& split) const override;
+  TokenBatch batch(const std::string& split, const std::vector<int64_t>& examples, torch::Device device) const override;
+  Evaluation evaluate(Model& model, const EvaluateOptions& options, const std::map<Stack, Tensor>& scale) const override;
+  const std::vector<std::string>& metric_names() const override;
+  std::map<std::string, std::string> files() const override;
+
+  /// Scores and translations of each line, best first.
+  std::vector<std::vector<std::pair<double, std::string>>> translate(Model& model, const std::vector<std::string>& lines,
+                                                                     const SearchOptions& options) const;
+  const TokenizerPair& tokenizers() const { return *tokenizers_; }
+
+ private:
+  struct Part {
+    ParallelText text;
+    EncodedPairs pairs;
+  };
+  const Part& part(const std::string& split) const;
+  std::map<std::string, Part> parts_;
+  std::optional<TokenizerPair> tokenizers_;
+  std::string summary_;
+  nlohmann::ordered_json report_;
+};
+
+/// Pads ids on the right: [B, longest], and the mask (undefined where nothing was padded).
+std::pair<Tensor, Tensor> pad_right(const std::vector<std::vector<int64_t>>& rows, int64_t pad, torch::Device device);
+
+}  // namespace headlab

@@ -1,0 +1,198 @@
+#include "src/train/trainer.h"
+
+#include <torch/torch.h>
+
+#include <chrono>
+#include <cmath>
+
+#include "modules/base/error.h"
+#include "src/checkpoint/rng.h"
+#include "src/task/token_loss.h"
+
+namespace headlab {
+namespace {
+
+std::vector<int64_t> sources_of(const Task& task) {
+  auto [source, target] = task.lengths("train");
+  return source.empty() ? target : source;
+}
+
+double value(const Tensor& tensor) { return tensor.to(torch::kFloat64).item<double>(); }
+
+}  // namespace
+
+void TrainOptions::describe(Fields& fields) {
+  fields.add("steps", steps, "updates of the parameters").at_least(0).unit("steps");
+  fields.add("batch", batch, "size and order of batches");
+  fields.add("accumulate", accumulate, "batches of one update").at_least(1);
+  fields.add("label_smoothing", label_smoothing, "probability spread over the vocabulary").at_least(0).below(1);
+  fields.add("clip", clip, "largest l2 norm of the gradient").at_least(0).means("0: no limit");
+  fields.add("optimizer", optimizer, "how gradients change the parameters");
+  fields.add("schedule", schedule, "the learning rate of each step");
+  fields.add("log_every", log_every, "steps between reports").at_least(1).unit("steps");
+  fields.add("validate_every", validate_every, "steps between validations").at_least(0).unit("steps").means("0: none");
+  fields.add("checkpoint_every", checkpoint_every, "steps between checkpoints").at_least(0).unit("steps").means("0: at the end alone");
+  fields.add("keep_checkpoints", keep_checkpoints, "checkpoints that stay").at_least(1);
+  fields.add("validate", validate, "what a validation measures");
+}
+
+void TrainOptions::rules(Problems& problems) const {
+  if (validate_every > 0 && validate_every % log_every != 0)
+    problems.add("validate_every", "expected a multiple of log_every (" + std::to_string(log_every) + "), got " + std::to_string(validate_every));
+}
+
+Trainer::Trainer(Model& model, const Task& task, const TrainOptions& options, int64_t d_model, uint64_t seed)
+    : model_(model),
+      task_(task),
+      options_(options),
+      seed_(seed),
+      parameters_(trained_parameters(model)),
+      optimizer_(optimizers().make(options.optimizer, parameters_)),
+      schedule_(schedules().make(options.schedule, d_model, options.steps)),
+      order_(sources_of(task), task.lengths("train").second, options.batch, seed) {
+  torch::manual_seed(seed);  // dropout; a resume replaces it
+}
+
+TokenBatch Trainer::next_batch() { return task_.batch("train", order_.next(), model_.device()); }
+
+void Trainer::one_step() {
+  std::vector<TokenBatch> batches;
+  int64_t tokens = 0;
+  for (int64_t i = 0; i < options_.accumulate; ++i) {
+    batches.push_back(next_batch());
+    tokens += batches.back().tokens;
+  }
+  for (const auto& [name, parameter] : parameters_) const_cast<Tensor&>(parameter).mutable_grad() = Tensor();
+  Tensor loss, nll;
+  std::map<std::string, Tensor> aux;
+  for (std::size_t i = 0; i < batches.size(); ++i) {
+    Forward run;
+    run.noise_seed = seed_ + static_cast<uint64_t>(step_) * 0x9e3779b97f4a7c15ULL + i;
+    const auto part = token_loss(model_, batches[i], options_.label_smoothing, run);
+    auto objective = part.sum / static_cast<double>(tokens);
+    loss = loss.defined() ? loss + objective.detach() : objective.detach();
+    nll = nll.defined() ? nll + part.nll_sum / tokens : part.nll_sum / tokens;
+    for (const auto& extra : run.aux) {
+      const auto share = extra.sum / extra.count * (static_cast<double>(batches[i].tokens) / static_cast<double>(tokens));
+      objective = objective + share;
+      auto& sum = aux[extra.name];
+      sum = sum.defined() ? sum + share.detach() : share.detach();
+    }
+    objective.backward();
+  }
+  const auto norm = clip_gradients(parameters_, options_.clip);
+  const bool check = model_.device().is_cpu() || (step_ + 1) % options_.log_every == 0;
+  if (check && !std::isfinite(value(norm))) {
+    const auto got = value(loss);
+    throw Error("training stopped at step " + std::to_string(step_ + 1) + ": " +
+                (std::isfinite(got) ? "the gradient's norm is " + std::to_string(value(norm)) : "the loss is " + std::to_string(got)) +
+                "; the last checkpoint is unharmed. Try a lower learning rate, a longer warm-up or a smaller clip");
+  }
+  optimizer_->step(schedule_->rate(step_ + 1));
+  ++step_;
+  tokens_ += tokens;
+  recent_tokens_ += tokens;
+  ++recent_steps_;
+  const auto add = [](Tensor& sum, const Tensor& more) {
+    const auto wide = more.to(torch::kFloat64);  // as it is restored, so that a resumed run reports the same digits
+    sum = sum.defined() ? sum + wide : wide;
+  };
+  add(loss_, loss);
+  add(nll_, nll);
+  add(norm_, norm);
+  for (const auto& [name, part] : aux) add(aux_[name], part);
+}
+
+bool Trainer::run(const std::filesystem::path& folder, const std::function<void(const TrainReport&)>& report,
+                  const std::function<bool()>& stop) {
+  Mode training(model_, true);
+  const auto save = [&] {
+    if (folder.empty()) return;
+    save_checkpoint(folder / checkpoint_name(step_), checkpoint());
+    keep_latest_checkpoints(folder, options_.keep_checkpoints);
+  };
+  bool saved = false;
+  while (step_ < options_.steps) {
+    const auto before = std::chrono::steady_clock::now();
+    one_step();
+    const auto seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count();
+    seconds_ += seconds;
+    recent_seconds_ += seconds;
+    const bool last = step_ == options_.steps;
+    if (step_ % options_.log_every == 0 || last) {
+      TrainReport now;
+      now.step = step_;
+      now.steps = options_.steps;
+      now.epoch = order_.place().epoch;
+      now.tokens = tokens_;
+      const auto count = static_cast<double>(recent_steps_);
+      now.loss = value(loss_) / count;
+      now.nll = value(nll_) / count;
+      now.grad_norm = value(norm_) / count;
+      for (const auto& [name, sum] : aux_) now.aux[name] = value(sum) / count;
+      now.learning_rate = schedule_->rate(step_);
+      now.tokens_per_second = static_cast<double>(recent_tokens_) / recent_seconds_;
+      now.seconds = seconds_;
+      if (options_.validate_every > 0 && (step_ % options_.validate_every == 0 || last))
+        now.valid = task_.evaluate(model_, options_.validate, {}).metrics;
+      report(now);
+      loss_ = nll_ = norm_ = Tensor();
+      aux_.clear();
+      recent_steps_ = recent_tokens_ = 0;
+      recent_seconds_ = 0;
+    }
+    const bool leave = stop && stop();
+    saved = last || leave || (options_.checkpoint_every > 0 && step_ % options_.checkpoint_every == 0);
+    if (saved) save();
+    if (leave && !last) return false;
+  }
+  if (!saved) save();
+  return true;
+}
+
+Checkpoint Trainer::checkpoint() const {
+  Checkpoint made;
+  made.model = named_tensors(model_);
+  made.optimizer = optimizer_->state();
+  const auto sum = [](const Tensor& tensor) { return tensor.defined() ? value(tensor) : 0.0; };
+  nlohmann::json aux = nlohmann::json::object();
+  for (const auto& [name, tensor] : aux_) aux[name] = value(tensor);
+  made.state = {{"step", step_},
+                {"epoch", order_.place().epoch},
+                {"data", {{"epoch", order_.place().epoch}, {"batch", order_.place().batch}}},
+                {"rng", rng_states()},
+                {"tokens", tokens_},
+                {"seconds", seconds_},
+                {"recent", {{"steps", recent_steps_}, {"tokens", recent_tokens_}, {"seconds", recent_seconds_},
+                            {"loss", sum(loss_)}, {"nll", sum(nll_)}, {"grad_norm", sum(norm_)}, {"aux", aux}}}};
+  if (annotate) annotate(made.state);
+  return made;
+}
+
+bool Trainer::resume(const std::filesystem::path& folder) {
+  const auto latest = latest_checkpoint(folder);
+  if (!latest) return false;
+  const auto saved = load_checkpoint(*latest);
+  load_tensors(model_, saved.model, (*latest / "model.safetensors").string());
+  optimizer_->restore(saved.optimizer, (*latest / "optimizer.safetensors").string());
+  const auto& state = saved.state;
+  order_.restore({state.at("data").at("epoch"), state.at("data").at("batch")});
+  set_rng_states(state.at("rng"));
+  step_ = state.at("step");
+  tokens_ = state.at("tokens");
+  seconds_ = state.at("seconds");
+  const auto& recent = state.at("recent");
+  recent_steps_ = recent.at("steps");
+  recent_tokens_ = recent.at("tokens");
+  recent_seconds_ = recent.at("seconds");
+  const auto scalar = [](double number) { return torch::tensor(number, torch::kFloat64); };
+  if (recent_steps_ > 0) {
+    loss_ = scalar(recent.at("loss"));
+    nll_ = scalar(recent.at("nll"));
+    norm_ = scalar(recent.at("grad_norm"));
+    for (const auto& [name, number] : recent.at("aux").items()) aux_[name] = scalar(number);
+  }
+  return true;
+}
+
+}  // namespace headlab

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "src/checkpoint/checkpoint.h"
+#include "src/data/batches.h"
+#include "src/task/task.h"
+#include "src/train/optimizer.h"
+#include "src/train/schedule.h"
+
+namespace headlab {
+
+struct TrainOptions : Described<TrainOptions> {
+  int64_t steps = 1000;
+  BatchOptions batch;
+  int64_t accumulate = 1;
+  double label_smoothing = 0.1;
+  double clip = 1.0;
+  Choice optimizer{optimizer_catalogue, "adamw"};
+  Choice schedule{schedule_catalogue, "transformer"};
+  int64_t log_every = 50;
+  int64_t validate_every = 0;
+  int64_t checkpoint_every = 0;
+  int64_t keep_checkpoints = 2;
+  EvaluateOptions validate;
+  TrainOptions() { validate.split = "valid"; validate.metrics = {"loss"}; }
+  void describe(Fields& fields) override;
+  void rules(Problems& problems) const override;
+};
+
+/// What was seen since the last report.
+struct TrainReport {
+  int64_t step = 0, steps = 0, epoch = 0, tokens = 0;  // tokens: of targets, in all
+  double loss = 0, nll = 0, grad_norm = 0, learning_rate = 0, tokens_per_second = 0, seconds = 0;
+  std::map<std::string, double> aux, valid;
+};
+
+/// Trains a model on a task, and can stop and go on to the same bits.
+///
+/// A step's loss is the sum over the target tokens of all its micro-batches, divided by their number, so that accumulation
+/// weighs tokens equally; auxiliary losses are added as sum / count over the same step. A loss that is not finite stops the
+/// training with an Error before the update; what was saved stays.
+class Trainer {
+ public:
+  Trainer(Model& model, const Task& task, const TrainOptions& options, int64_t d_model, uint64_t seed);
+
+  /// Goes on until options.steps. `report` is called every log_every steps and at the end.
+  /// Checkpoints go to `folder` (empty: none). `stop` is asked after each step; true saves and leaves early.
+  /// Returns whether all steps were done.
+  bool run(const std::filesystem::path& folder, const std::function<void(const TrainReport&)>& report,
+           const std::function<bool()>& stop = {});
+
+  /// Everything that the next step depends on.
+  Checkpoint checkpoint() const;
+  /// Continues the run that `folder` holds; false where it holds none.
+  bool resume(const std::filesystem::path& folder);
+
+  int64_t step() const { return step_; }
+  int64_t tokens() const { return tokens_; }
+  double seconds() const { return seconds_; }
+  /// Added to each checkpoint's state.json (the model's options, heads, offsets of files).
+  std::function<void(nlohmann::json&)> annotate;
+
+ private:
+  void one_step();
+  TokenBatch next_batch();
+  Model& model_;
+  const Task& task_;
+  TrainOptions options_;
+  uint64_t seed_;
+  NamedParameters parameters_;
+  std::shared_ptr<Optimizer> optimizer_;
+  std::shared_ptr<Schedule> schedule_;
+  BatchOrder order_;
+  int64_t step_ = 0, tokens_ = 0;
+  double seconds_ = 0;
+  // since the last report
+  Tensor loss_, nll_, norm_;
+  std::map<std::string, Tensor> aux_;
+  int64_t recent_steps_ = 0, recent_tokens_ = 0;
+  double recent_seconds_ = 0;
+};
+
+}  // namespace headlab
