@@ -36,7 +36,9 @@ struct Options {
 /// Gives an options struct its copy(): `struct RopeOptions : Described<RopeOptions> { ... };`
 template <class Derived>
 struct Described : Options {
-  std::shared_ptr<Options> copy() const override { return std::make_shared<Derived>(static_cast<const Derived&>(*this)); }
+  std::shared_ptr<Options> copy() const override {
+    return std::make_shared<Derived>(static_cast<const Derived&>(*this));
+  }
 };
 
 /// What a person reads about one entry of a slot, and its options with their defaults.
@@ -117,8 +119,7 @@ class Field {
   Field& means(std::string v) { sentinel = std::move(v); return *this; }   // "0: no limit"; "absent: width / heads"
   Field& required() { is_required = true; return *this; }
   Field& or_number() { number_too = true; return *this; }                  // a string that may be written as a number
-
-  Field& file() { is_file = true; return *this; }                          // names a file that must be there before a run
+  Field& file() { is_file = true; return *this; }                          // a file that must be there before a run
 
   std::string name, help, unit_, sentinel;
   Value value;

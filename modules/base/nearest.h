@@ -8,7 +8,8 @@ namespace headlab {
 
 /// The one of `names` that a person who typed `name` most likely meant, by edit distance (insertions, deletions,
 /// replacements, swaps of neighbours; upper and lower case alike), or else by a common beginning of three letters or
-/// more ("warmup": "warmup_steps"). Empty where none is near: at most about one edit in three letters. The first of equals.
+/// more ("warmup": "warmup_steps"). Empty where none is near: at most about one edit in three letters. The first of
+/// equals.
 std::string nearest_name(const std::string& name, const std::vector<std::string>& names);
 
 /// The `count` names nearest to `name`, the nearest first, however far.

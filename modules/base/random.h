@@ -19,8 +19,8 @@ class Random {
  public:
   explicit Random(uint64_t seed = 0) : state_(seed) {}
 
-  /// An independent stream for each tuple of keys: Random::stream(seed, {epoch, layer}) needs no generator to be carried
-  /// along, and adding one stream leaves the others as they were.
+  /// An independent stream for each tuple of keys: Random::stream(seed, {epoch, layer}) needs no generator to be
+  /// carried along, and adding one stream leaves the others as they were.
   static Random stream(uint64_t seed, std::initializer_list<uint64_t> keys) {
     uint64_t state = scramble(seed + increment);
     // The factor keeps seed and key apart: without it, stream(1, {2}) would be stream(2, {1}).
@@ -42,8 +42,8 @@ class Random {
   /// A uniform number in [0, 1), a multiple of 2^-53.
   double uniform() { return static_cast<double>(next() >> 11) * 0x1p-53; }
 
-  /// A normal number with mean 0 and variance 1 (Box and Muller 1958; one of the pair is dropped, so that the state stays
-  /// one word).
+  /// A normal number with mean 0 and variance 1 (Box and Muller 1958; one of the pair is dropped, so that the state
+  /// stays one word).
   double normal() {
     const double radius = std::sqrt(-2 * std::log(1 - uniform()));
     return radius * std::cos(2 * 3.14159265358979323846 * uniform());

@@ -23,6 +23,7 @@ class EncoderDecoder : public Model {
   std::vector<std::pair<Site, Mixer*>> mixers() const override;
   int64_t max_length() const override { return options_.embedding.max_length; }
   int64_t target_vocabulary() const override;
+  int64_t source_vocabulary() const { return context_.source_vocabulary; }
   std::shared_ptr<torch::nn::Module> clone(const std::optional<torch::Device>& device = std::nullopt) const override;
 
   /// source_BS (mask: true = a token) -> memory_BSD

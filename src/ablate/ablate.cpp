@@ -40,7 +40,7 @@ void AblateOptions::rules(Problems& problems) const {
 }
 
 nlohmann::ordered_json AblateResult::to_json(const std::string& metric) const {
-  nlohmann::ordered_json json{{"metric", metric}, {"baseline", baseline.at(metric)}, {"heads", nlohmann::ordered_json::object()}};
+  nlohmann::ordered_json json{{"metric", metric}, {"baseline", baseline.at(metric)}, {"count", each.size()}, {"heads", nlohmann::ordered_json::object()}};
   const auto described = [&](const AblateRow& row) {
     nlohmann::ordered_json values;
     for (const auto& [name, value] : row.metrics) values[name] = value;

@@ -89,7 +89,7 @@ std::function<int()> add_show(CLI::App& command) {
 std::function<int()> add_data(CLI::App& command) {
   command.require_subcommand(1);
   struct Wanted {
-    GrammarOptions grammar;
+    grammar::GrammarOptions grammar;
     std::string out = "data/grammar";
   };
   auto wanted = std::make_shared<Wanted>();
@@ -100,8 +100,7 @@ std::function<int()> add_data(CLI::App& command) {
   grammar->add_option("--test", wanted->grammar.test, "test pairs, each with a combination that training lacks")->capture_default_str();
   grammar->add_option("--seed", wanted->grammar.seed, "seed of all draws")->capture_default_str();
   return [wanted] {
-    std::filesystem::create_directories(wanted->out);
-    write(generate(wanted->grammar), wanted->out);
+    grammar::write(grammar::generate(wanted->grammar), wanted->out);
     std::printf("%s: %s / %s / %s pairs\n", wanted->out.c_str(), with_commas(wanted->grammar.train).c_str(),
                 with_commas(wanted->grammar.valid).c_str(), with_commas(wanted->grammar.test).c_str());
     return 0;

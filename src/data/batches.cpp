@@ -47,8 +47,8 @@ void cut(const std::vector<int64_t>& sorted, const Lengths& lengths, const Batch
   if (!batch.empty()) batches.push_back(std::move(batch));
 }
 
-/// By source length, then by target length: up where the source length is even, down where it is odd. Ties keep the order
-/// they came in.
+/// By source length, then by target length: up where the source length is even, down where it is odd. Ties keep the
+/// order they came in.
 void sort_by_length(std::vector<int64_t>& order, const Lengths& lengths) {
   std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
     const int64_t source = lengths.source(a);
@@ -60,7 +60,7 @@ void sort_by_length(std::vector<int64_t>& order, const Lengths& lengths) {
 }  // namespace
 
 void BatchOptions::describe(Fields& fields) {
-  fields.add("max_tokens", max_tokens, "rows x the longest source or target of a batch, padding included, are at most this")
+  fields.add("max_tokens", max_tokens, "rows x the longest source or target of a batch at most, padding included")
       .at_least(1).unit("tokens");
   fields.add("max_rows", max_rows, "examples of a batch at most").at_least(0).unit("examples").means("0: no limit");
   fields.add("pool", pool, "examples that are sorted by length together; fewer mix more and pad more")
@@ -96,7 +96,7 @@ Batches evaluation_batches(const std::vector<int64_t>& source_lengths, const std
   std::vector<int64_t> order(source_lengths.size());
   std::iota(order.begin(), order.end(), int64_t{0});
   std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-    return std::make_tuple(lengths.source(b), lengths.target(b)) < std::make_tuple(lengths.source(a), lengths.target(a));
+    return std::tuple(lengths.source(a), lengths.target(a)) > std::tuple(lengths.source(b), lengths.target(b));
   });
   Batches batches;
   cut(order, lengths, options, batches);

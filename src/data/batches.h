@@ -19,16 +19,16 @@ struct BatchOptions : Described<BatchOptions> {
 /// A batch is the indices of its examples.
 using Batches = std::vector<std::vector<int64_t>>;
 
-/// The batches of one epoch. Examples are shuffled, cut into pools, each pool is sorted by source length and, within one
-/// source length, by target length (up and down in turn, so that neighbours across the seam are alike); the sorted pool is
-/// cut into batches as large as the options allow, and all batches are shuffled.
+/// The batches of one epoch. Examples are shuffled, cut into pools, each pool is sorted by source length and, within
+/// one source length, by target length (up and down in turn, so that neighbours across the seam are alike); the sorted
+/// pool is cut into batches as large as the options allow, and all batches are shuffled.
 ///
 /// The size of a batch is rows x the larger of its longest source and its longest target, padding included, so that
 /// neither side of a batch ever exceeds `max_tokens`. Lengths are in tokens, as the caller will feed them (bos and eos
 /// counted or not); `target_lengths` may be empty for texts without a target side.
 ///
-/// Each index comes exactly once; the result depends on the arguments alone, on every platform. Throws Error where the two
-/// lists differ in length, where there is no example, and where an example alone exceeds max_tokens.
+/// Each index comes exactly once; the result depends on the arguments alone, on every platform. Throws Error where the
+/// two lists differ in length, where there is no example, and where an example alone exceeds max_tokens.
 Batches epoch_batches(const std::vector<int64_t>& source_lengths, const std::vector<int64_t>& target_lengths,
                       const BatchOptions& options, uint64_t seed, int64_t epoch);
 
@@ -52,8 +52,8 @@ std::vector<T> original_order(const Batches& batches, std::vector<T> results) {
 double padding_share(const Batches& batches, const std::vector<int64_t>& source_lengths,
                      const std::vector<int64_t>& target_lengths);
 
-/// Walks through epoch after epoch without end. Where it stands is two numbers; an order made from the same arguments and
-/// put at that place gives the same batches from there on.
+/// Walks through epoch after epoch without end. Where it stands is two numbers; an order made from the same arguments
+/// and put at that place gives the same batches from there on.
 class BatchOrder {
  public:
   struct Place {

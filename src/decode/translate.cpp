@@ -24,7 +24,8 @@ PaddedTexts padded_texts(const std::vector<const std::vector<int64_t>*>& texts, 
     id += longest;
     real += longest;
   }
-  return {ids_BS.to(device), mask_BS.to(device)};
+  if (mask_BS.all().item<bool>()) mask_BS = Tensor();
+  return {ids_BS.to(device), mask_BS.defined() ? mask_BS.to(device) : mask_BS};
 }
 
 std::vector<Hypotheses> translate_ids(Model& model, const std::vector<std::vector<int64_t>>& sources, const TextIds& source,

@@ -106,12 +106,6 @@ void SelectOptions::describe(Fields& fields) {
   fields.add("highest", highest, "take the highest scores instead of the lowest");
 }
 
-void SelectOptions::rules(Problems& problems) const {
-  const int given = fraction.has_value() + count.has_value() + threshold.has_value();
-  if (given != 1)
-    problems.add("fraction", "expected exactly one of fraction, count and threshold, got " + std::to_string(given));
-}
-
 HeadSet select_heads(const HeadTable& there, const HeadScores& scores, const SelectOptions& options) {
   for (const auto& [head, value] : scores.heads) {
     try {

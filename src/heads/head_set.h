@@ -43,7 +43,7 @@ struct SelectOptions : Described<SelectOptions> {
   std::vector<std::string> stacks;
   bool highest = false;
   void describe(Fields& fields) override;
-  void rules(Problems& problems) const override;
+  int given() const { return fraction.has_value() + count.has_value() + threshold.has_value(); }  // must be 1 to select
 };
 
 /// The heads of `there` to take by their scores; ties go by name. Fractions are rounded down to whole heads, of all heads

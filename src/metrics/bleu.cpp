@@ -70,8 +70,8 @@ Text space_pairs(const Text& text, First first, Second second, const Text& befor
   return result;
 }
 
-/// The tokenization of mteval-v13a, the script of the NIST evaluations: symbols stand alone, full stops and commas do unless
-/// between digits, a hyphen does after a digit.
+/// The tokenization of mteval-v13a, the script of the NIST evaluations: symbols stand alone, full stops and commas do
+/// unless between digits, a hyphen does after a digit.
 std::vector<Text> tokenize_13a(Text text) {
   replace_all(text, U"<skipped>", U"");
   replace_all(text, U"-\n", U"");
@@ -156,7 +156,7 @@ double smoothing_value(const BleuOptions& options) {
 }  // namespace
 
 void BleuOptions::describe(Fields& fields) {
-  fields.add("tokenizer", tokenizer, "13a as in the NIST evaluations; char for scripts without spaces; none splits at spaces")
+  fields.add("tokenizer", tokenizer, "13a as in the NIST evaluations; char for scripts without spaces; none: spaces")
       .one_of({"13a", "char", "none"});
   fields.add("smoothing", smoothing, "what orders without a match count").one_of({"exp", "floor", "add-k", "none"});
   fields.add("smoothing_value", smoothing_value, "what floor puts and add-k adds").at_least(0)
@@ -256,7 +256,10 @@ BleuScore Bleu::score(const Counts& counts) const {
     }
   }
   double logs = 0;
-  for (std::size_t n = 0; n < orders; ++n) logs += result.precisions[n] == 0 ? -9999999999 : std::log(result.precisions[n]);
+  for (std::size_t n = 0; n < orders; ++n) {
+    const double p = result.precisions[n];
+    logs += p == 0 ? -9999999999 : std::log(p);  // sacreBLEU's stand-in for minus infinity
+  }
   result.score = result.brevity_penalty * std::exp(logs / static_cast<double>(orders));
   return result;
 }

@@ -35,14 +35,14 @@ struct BleuScore {
 
 /// BLEU (Papineni, Roukos, Ward, Zhu, ACL 2002), equal to sacreBLEU's:
 ///   BLEU = 100 BP exp(mean over n = 1..4 of log p_n),  p_n = clipped matches of n-grams / n-grams of the hypotheses.
-/// Orders without a match are smoothed (Chen and Cherry, WMT 2014): exp halves a precision of 1/total each time, floor puts
-/// smoothing_value (0.1) for the matches, add-k adds it (1) to matches and totals of n > 1. No match at all is 0.
+/// Orders without a match are smoothed (Chen and Cherry, WMT 2014): exp halves a precision of 1/total each time, floor
+/// puts smoothing_value (0.1) for the matches, add-k adds it (1) to matches and totals of n > 1. No match at all is 0.
 class Bleu {
  public:
   explicit Bleu(BleuOptions options = {}) : options_(std::move(options)) {}
 
-  /// Hypotheses and references are detokenised text; references[r][i] is the r-th of sentence i. Throws Error for layouts
-  /// that do not fit.
+  /// Hypotheses and references are detokenised text; references[r][i] is the r-th of sentence i. Throws Error for
+  /// layouts that do not fit.
   BleuScore corpus(const std::vector<std::string>& hypotheses,
                    const std::vector<std::vector<std::string>>& references) const;
   /// One sentence; effective_order suits it (sacreBLEU's advice), since short sentences have no 4-grams.

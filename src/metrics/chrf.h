@@ -27,9 +27,9 @@ struct ChrfScore {
 /// chrF (Popovic, WMT 2015) and, with word_order 2, chrF++ (Popovic, WMT 2017), equal to sacreBLEU's:
 ///   chrF = 100 (1 + beta^2) P R / (beta^2 P + R),
 /// P and R the means over character orders 1..char_order and word orders 1..word_order of the precision and recall of
-/// n-grams, orders left out that hypothesis or reference is too short for. Characters are code points, white space left out
-/// unless asked for; for words, one punctuation mark at the end or else the start of a word is split off. Of several
-/// references each sentence counts the one that suits it best.
+/// n-grams, orders left out that hypothesis or reference is too short for. Characters are code points, white space left
+/// out unless asked for; for words, one punctuation mark at the end or else the start of a word is split off. Of
+/// several references each sentence counts the one that suits it best.
 class Chrf {
  public:
   explicit Chrf(ChrfOptions options = {}) : options_(std::move(options)) {}

@@ -27,10 +27,4 @@ void check_layout(const std::string& metric, const std::vector<std::string>& hyp
   }
 }
 
-std::string fixed(double value, int decimals) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%.*f", decimals, value);
-  return text;
-}
-
 }  // namespace headlab

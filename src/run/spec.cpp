@@ -89,7 +89,7 @@ void StageCommon::describe_common(Fields& fields, const std::string& type) {
   fields.add("model", model, "the stage whose model it starts from, or \"initial\"").means("absent: the latest model");
 }
 
-std::vector<RunVariant> load_spec(const std::string& path, const std::vector<std::string>& overrides) {
+std::vector<RunVariant> load_spec(const std::string& path, const std::vector<std::string>& overrides, bool find_files) {
   auto document = Document::load(path);
   auto mistakes = apply_overrides(document, overrides);
   if (!mistakes.empty()) throw_mistakes(sorted(std::move(mistakes)));
@@ -98,7 +98,7 @@ std::vector<RunVariant> load_spec(const std::string& path, const std::vector<std
   for (auto& variant : expand(document)) {
     auto spec = std::make_shared<RunSpec>();
     auto found = read(variant.document, *spec);
-    visit_files(*spec, "", [&](const std::string& key, const std::string& file) {
+    if (find_files) visit_files(*spec, "", [&](const std::string& key, const std::string& file) {
       try {
         resolve_data_path(file, folder);
       } catch (const FileError& error) {

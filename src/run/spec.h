@@ -45,7 +45,7 @@ struct RunVariant {
 };
 
 /// Reads a spec with its overrides and its sweep; everything that can be known before a run is checked, files included.
-/// Throws SpecErrors with every mistake. Nothing is allocated or written.
-std::vector<RunVariant> load_spec(const std::string& path, const std::vector<std::string>& overrides);
+/// Throws SpecErrors with every mistake. Nothing is allocated or written. `find_files`: the files it names must be there.
+std::vector<RunVariant> load_spec(const std::string& path, const std::vector<std::string>& overrides, bool find_files = true);
 
 }  // namespace headlab

@@ -53,7 +53,9 @@ std::string default_text(const Field& field, const Json& value) {
 }
 
 std::string takes(const Field& field) {
-  auto entries = [](const Catalogue& catalogue) { return with_article(catalogue.slot) + ": " + listed(catalogue.names()); };
+  auto entries = [](const Catalogue& catalogue) {
+    return with_article(catalogue.slot) + ": " + listed(catalogue.names());
+  };
   if (auto choice = std::get_if<Choice*>(&field.value)) return entries((*choice)->catalogue());
   if (auto choices = std::get_if<Choices*>(&field.value)) return "a list, each item " + entries((*choices)->source());
   return expected(field);

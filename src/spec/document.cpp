@@ -48,12 +48,18 @@ Node* Node::find(const std::string& key) { return const_cast<Node*>(std::as_cons
 
 std::string Node::got() const {
   switch (kind) {
-    case Kind::null: return "null";
-    case Kind::boolean: return boolean ? "true" : "false";
-    case Kind::number: return text.size() > 40 ? text.substr(0, 40) + "..." : text;
-    case Kind::string: return in_quotes(text);
-    case Kind::list: return "a list";
-    case Kind::object: return "an object";
+    case Kind::null:
+      return "null";
+    case Kind::boolean:
+      return boolean ? "true" : "false";
+    case Kind::number:
+      return text.size() > 40 ? text.substr(0, 40) + "..." : text;
+    case Kind::string:
+      return in_quotes(text);
+    case Kind::list:
+      return "a list";
+    case Kind::object:
+      return "an object";
   }
   return "";
 }
@@ -77,14 +83,17 @@ Place Document::place(const std::string& path) const { return innermost(root_, p
 
 nlohmann::ordered_json to_json(const Node& node) {
   switch (node.kind) {
-    case Node::Kind::null: return nullptr;
-    case Node::Kind::boolean: return node.boolean;
+    case Node::Kind::null:
+      return nullptr;
+    case Node::Kind::boolean:
+      return node.boolean;
     case Node::Kind::number: {
       bool digits_only = node.text.find_first_of(".eE") == std::string::npos;
       if (node.integer && digits_only) return *node.integer;
       return node.number;
     }
-    case Node::Kind::string: return node.text;
+    case Node::Kind::string:
+      return node.text;
     case Node::Kind::list: {
       auto list = nlohmann::ordered_json::array();
       for (const Node& item : node.items) list.push_back(to_json(item));

@@ -12,8 +12,8 @@ namespace headlab {
 /// Where a piece of a spec was written: in a file, or by `--set key.path=value`.
 struct Place {
   struct Source {
-    std::string name;  // "experiments/x.json", "--set model.width=3"
-    std::string path;  // the key that an override sets; empty for a file
+    std::string name;   // "experiments/x.json", "--set model.width=3"
+    std::string path;   // the key that an override sets; empty for a file
     int64_t order = 0;  // files first, then overrides as they were given
   };
   std::shared_ptr<const Source> source;
@@ -36,9 +36,9 @@ struct Node {
   struct Member;
 
   Kind kind = Kind::null;
-  Place at;                        // of its first character
+  Place at;  // of its first character
   bool boolean = false;
-  bool implied = false;            // an object that an override made on its way to a deeper key
+  bool implied = false;  // an object that an override made on its way to a deeper key
   double number = 0;
   std::optional<int64_t> integer;  // of a number that is an integer within 64 bits, however written: 1000, 1e3, 10.0
   std::string text;                // of a string: what it says; of a number: as written
@@ -47,18 +47,18 @@ struct Node {
 
   const Node* find(const std::string& key) const;  // the first member of this name; nullptr where there is none
   Node* find(const std::string& key);
-  std::string got() const;         // for messages: `"half"`, `3`, `null`, `a list`, `an object`
+  std::string got() const;  // for messages: `"half"`, `3`, `null`, `a list`, `an object`
 };
 
 struct Node::Member {
   std::string key;
-  Place at;                    // of the key
+  Place at;  // of the key
   Node value;
   std::optional<Place> first;  // of a repeated key: where it stood first
 };
 
-/// A JSON text that remembers where each key and value stands. Strict: UTF-8 (a byte order mark is skipped), no comments,
-/// no trailing commas, nesting up to 100. Repeated keys are kept and reported by read().
+/// A JSON text that remembers where each key and value stands. Strict: UTF-8 (a byte order mark is skipped), no
+/// comments, no trailing commas, nesting up to 100. Repeated keys are kept and reported by read().
 class Document {
  public:
   /// Throws SpecErrors with the place of the first syntax error.

@@ -24,7 +24,8 @@ const Relation relations[] = {
     {"at_most", "<=", &ExpectOptions::at_most, [](double a, double b, double) { return a <= b; }},
     {"above", ">", &ExpectOptions::above, [](double a, double b, double) { return a > b; }},
     {"below", "<", &ExpectOptions::below, [](double a, double b, double) { return a < b; }},
-    {"equals", "=", &ExpectOptions::equals, [](double a, double b, double w) { return a == b || std::abs(a - b) <= w; }},
+    {"equals", "=", &ExpectOptions::equals,
+     [](double a, double b, double w) { return a == b || std::abs(a - b) <= w; }},
 };
 
 void check_expression(const std::string& field, const std::string& text, Problems& problems) {
@@ -82,8 +83,8 @@ Verdict judge(const ExpectOptions& expectation, const nlohmann::ordered_json& re
 }
 
 nlohmann::ordered_json to_json(const Verdict& verdict) {
-  nlohmann::ordered_json json = {{"claim", verdict.claim},       {"that", verdict.that}, {"relation", verdict.relation},
-                                 {"bound", verdict.bound},       {"left", verdict.left}, {"right", verdict.right},
+  nlohmann::ordered_json json = {{"claim", verdict.claim}, {"that", verdict.that}, {"relation", verdict.relation},
+                                 {"bound", verdict.bound}, {"left", verdict.left}, {"right", verdict.right},
                                  {"holds", verdict.holds}};
   if (verdict.within) json["within"] = *verdict.within;
   return json;

@@ -186,9 +186,8 @@ void collect(const Json& value, const std::string& name, Value& out) {
   } else if (value.is_number()) {
     out.numbers.push_back(value.get<double>());
   } else {
-    throw Error(in_quotes(name) + " among the results is " +
-                (value.is_object() ? "an object, not a number" : value.dump(-1, ' ', false, Json::error_handler_t::replace) +
-                                                                     ", not a number"));
+    std::string got = value.is_object() ? "an object" : value.dump(-1, ' ', false, Json::error_handler_t::replace);
+    throw Error(in_quotes(name) + " among the results is " + got + ", not a number");
   }
 }
 
@@ -203,7 +202,8 @@ std::vector<std::string> parts_of(const std::string& name) {
 }
 
 /// Follows the parts from `first` on; false where there is nothing. Longer keys are tried first: a key may hold dots.
-bool follow(const Json& at, const std::vector<std::string>& parts, std::size_t first, const std::string& name, Value& out) {
+bool follow(const Json& at, const std::vector<std::string>& parts, std::size_t first, const std::string& name,
+            Value& out) {
   if (first == parts.size()) {
     collect(at, name, out);
     return true;
@@ -254,8 +254,9 @@ Value look_up(const Json& results, const std::string& name) {
   if (follow(results, parts_of(name), 0, name, value)) return value;
   std::vector<std::string> names;
   all_names(results, "", names);
-  std::string more = names.empty() ? "; there are no results" : " (nearest: " + listed(nearest_names(name, names, 5)) + ")";
-  throw Error(in_quotes(name) + " is not among the results" + did_you_mean(name, names) + more);
+  std::string nearest = " (nearest: " + listed(nearest_names(name, names, 5)) + ")";
+  throw Error(in_quotes(name) + " is not among the results" + did_you_mean(name, names) +
+              (names.empty() ? "; there are no results" : nearest));
 }
 
 double single(const Value& value) {
@@ -273,7 +274,8 @@ Expression Expression::parse(const std::string& text) { return ExpressionParser(
 std::vector<std::string> Expression::names() const {
   std::vector<std::string> names;
   for (const Code& code : code_) {
-    if (code.op == Op::name && std::find(names.begin(), names.end(), code.name) == names.end()) names.push_back(code.name);
+    if (code.op == Op::name && std::find(names.begin(), names.end(), code.name) == names.end())
+      names.push_back(code.name);
   }
   return names;
 }
@@ -301,21 +303,39 @@ double Expression::evaluate(const Json& results) const {
   };
   for (const Code& code : code_) {
     switch (code.op) {
-      case Op::number: push(code.number); break;
-      case Op::name: stack.push_back(look_up(results, code.name)); break;
-      case Op::negate: push(-single(pop())); break;
-      case Op::abs: push(std::abs(single(pop()))); break;
-      case Op::add: binary([](double a, double b) { return a + b; }); break;
-      case Op::subtract: binary([](double a, double b) { return a - b; }); break;
-      case Op::multiply: binary([](double a, double b) { return a * b; }); break;
+      case Op::number:
+        push(code.number);
+        break;
+      case Op::name:
+        stack.push_back(look_up(results, code.name));
+        break;
+      case Op::negate:
+        push(-single(pop()));
+        break;
+      case Op::abs:
+        push(std::abs(single(pop())));
+        break;
+      case Op::add:
+        binary([](double a, double b) { return a + b; });
+        break;
+      case Op::subtract:
+        binary([](double a, double b) { return a - b; });
+        break;
+      case Op::multiply:
+        binary([](double a, double b) { return a * b; });
+        break;
       case Op::divide:
         binary([&](double a, double b) {
           if (b == 0) throw Error("division by zero in " + in_quotes(text_));
           return a / b;
         });
         break;
-      case Op::min: over_all(code, [](const auto& v) { return *std::min_element(v.begin(), v.end()); }); break;
-      case Op::max: over_all(code, [](const auto& v) { return *std::max_element(v.begin(), v.end()); }); break;
+      case Op::min:
+        over_all(code, [](const auto& v) { return *std::min_element(v.begin(), v.end()); });
+        break;
+      case Op::max:
+        over_all(code, [](const auto& v) { return *std::max_element(v.begin(), v.end()); });
+        break;
       case Op::mean:
         over_all(code, [](const auto& v) {
           return std::accumulate(v.begin(), v.end(), 0.0) / static_cast<double>(v.size());

@@ -10,15 +10,15 @@ namespace headlab {
 /// number of values and lists.
 ///
 /// A name is a path into the results: "pruned.bleu", "ablate.enc.self.0.3.bleu". A part may be written without a letter
-/// (0), and a key of the results may itself hold dots. A list on the way is gone through: where `random` is a list of runs,
-/// random.bleu is the list of their BLEU, random.0.bleu that of the first.
+/// (0), and a key of the results may itself hold dots. A list on the way is gone through: where `random` is a list of
+/// runs, random.bleu is the list of their BLEU, random.0.bleu that of the first.
 class Expression {
  public:
   /// Throws UsageError: `syntax error at character 13: expected ...`.
   static Expression parse(const std::string& text);
 
-  /// Throws Error for a name that is not among the results (with the nearest that are), a value that is no number, a list
-  /// outside min, max and mean, an empty list, and a division by zero.
+  /// Throws Error for a name that is not among the results (with the nearest that are), a value that is no number, a
+  /// list outside min, max and mean, an empty list, and a division by zero.
   double evaluate(const nlohmann::ordered_json& results) const;
 
   const std::string& text() const { return text_; }

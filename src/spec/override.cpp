@@ -19,8 +19,8 @@ Node implied_object(const Place& at) {
   return node;
 }
 
-/// A choice written as its name alone becomes an object that can hold options: "rope" is {"type": "rope"}, and the stage
-/// "train", when the next key is "train", is {"train": {}}.
+/// A choice written as its name alone becomes an object that can hold options: "rope" is {"type": "rope"}, and the
+/// stage "train", when the next key is "train", is {"train": {}}.
 Node opened(const Node& name, const std::string& next, const Place& at) {
   Node node = implied_object(name.at);
   if (name.text == next) {
@@ -31,7 +31,9 @@ Node opened(const Node& name, const std::string& next, const Place& at) {
   return node;
 }
 
-std::string is(const std::string& path, const Node& node) { return (path.empty() ? "the spec" : path) + " is " + node.got(); }
+std::string is(const std::string& path, const Node& node) {
+  return (path.empty() ? "the spec" : path) + " is " + node.got();
+}
 
 /// Goes one step down from `node`, making what is absent. Returns what was wrong.
 std::string descend(Node*& node, const Step& step, const std::string& so_far, const Place& at) {
@@ -73,7 +75,9 @@ Node value_of(const std::string& text, const Place& at) {
 
 std::optional<Mistake> set_value(Document& document, const std::string& path, const Place& key, Node value) {
   std::vector<Step> steps = parse_path(path);
-  if (steps.empty()) return Mistake{key, "", "expected a key path such as model.width or stages[0].train.steps, got " + in_quotes(path)};
+  if (steps.empty()) {
+    return Mistake{key, "", "expected a key path such as model.width or stages[0].train.steps, got " + in_quotes(path)};
+  }
   Node root = document.root();
   Node* node = &root;
   for (std::size_t i = 0; i < steps.size(); ++i) {

@@ -147,8 +147,9 @@ std::optional<Named> Reader::named(const Written& written, const Choice* current
     if (node.members.size() != 1) {
       std::vector<std::string> keys;
       for (const Node::Member& member : node.members) keys.push_back(in_quotes(member.key));
-      wrong(written.at, written.path, "expected exactly one key, the name of " + with_article(catalogue.slot) + " (exists: " +
-                                          listed(catalogue.names()) + "), got " + listed(keys));
+      wrong(written.at, written.path,
+            "expected exactly one key, the name of " + with_article(catalogue.slot) +
+                " (exists: " + listed(catalogue.names()) + "), got " + listed(keys));
       return std::nullopt;
     }
     const Node::Member& only = node.members.front();
@@ -157,14 +158,16 @@ std::optional<Named> Reader::named(const Written& written, const Choice* current
     name.at = only.at;
   } else if (const Node* type = node.find("type")) {
     name = at_node(*type, key_path(written.path, "type"));
-    if (type->kind != Node::Kind::string) return unexpected(name, "the name of " + with_article(catalogue.slot)), std::nullopt;
+    if (type->kind != Node::Kind::string)
+      return unexpected(name, "the name of " + with_article(catalogue.slot)), std::nullopt;
     found.type = type->text;
     found.has_type_key = true;
   } else if (current && node.implied) {
     found.type = current->type();  // `--set model.position.base=500`: the default entry with another option
   } else {
     wrong(written.at, written.path,
-          "expected a \"type\", the name of " + with_article(catalogue.slot) + " (exists: " + listed(catalogue.names()) + ")");
+          "expected a \"type\", the name of " + with_article(catalogue.slot) +
+              " (exists: " + listed(catalogue.names()) + ")");
     return std::nullopt;
   }
   if (!catalogue.find(found.type)) {
@@ -283,7 +286,8 @@ void Reader::object(const Written& written, Options& options, const std::string&
     if (value) {
       field(described, at_node(*value, path));
     } else if (described.is_required) {
-      wrong(written.at, path, "required: " + expected(described) + (described.help.empty() ? "" : ", ") + described.help);
+      wrong(written.at, path,
+            "required: " + expected(described) + (described.help.empty() ? "" : ", ") + described.help);
     } else {
       defaults(described, {nullptr, written.at, path});
     }

@@ -14,6 +14,24 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+/// Whether some field, here or in a default further in, has to be given.
+bool needs_values(Options& options) {
+  Fields fields;
+  options.describe(fields);
+  for (const Field& field : fields.all()) {
+    if (field.is_required) return true;
+    if (auto nested = std::get_if<Options*>(&field.value); nested && needs_values(**nested)) return true;
+    if (auto choice = std::get_if<Choice*>(&field.value); choice && needs_values((*choice)->options())) return true;
+  }
+  return false;
+}
+
+bool needs_value(const Field& field) {
+  if (auto nested = std::get_if<Options*>(&field.value)) return field.is_required || needs_values(**nested);
+  if (auto choice = std::get_if<Choice*>(&field.value)) return field.is_required || needs_values((*choice)->options());
+  return field.is_required;
+}
+
 /// Catalogues and the elements of lists are definitions that are referred to, since a mix may wrap another mix.
 class Schema {
  public:
@@ -78,30 +96,29 @@ std::string description(const Field& field) {
 
 Json Schema::field(const Field& field, const Json& fallback) {
   Json text = field.number_too ? Json::array({"string", "number"}) : Json("string");
-  Json out = std::visit(
-      Visitor{
-          [&](bool*) { return plain(field, "boolean"); },
-          [&](int64_t*) { return plain(field, "integer"); },
-          [&](double*) { return plain(field, "number"); },
-          [&](std::string*) { return plain(field, text); },
-          [&](std::optional<bool>*) { return plain(field, "boolean", true); },
-          [&](std::optional<int64_t>*) { return plain(field, "integer", true); },
-          [&](std::optional<double>*) { return plain(field, "number", true); },
-          [&](std::optional<std::string>*) { return plain(field, text, true); },
-          [&](std::vector<int64_t>*) { return list_of(plain(field, "integer")); },
-          [&](std::vector<double>*) { return list_of(plain(field, "number")); },
-          [&](std::vector<std::string>*) { return list_of(plain(field, "string")); },
-          [&](Options* value) { return object(*value); },
-          [&](Choice* value) { return choice(value->catalogue(), false); },
-          [&](Choices* value) { return list_of(choice(value->source(), value->keyed)); },
-          [&](const OptionsList& value) { return list_of(element(value.append(), field.name)); },
-          [&](nlohmann::ordered_json*) { return Json::object(); },
-      },
-      field.value);
+  Json out = std::visit(Visitor{
+                            [&](bool*) { return plain(field, "boolean"); },
+                            [&](int64_t*) { return plain(field, "integer"); },
+                            [&](double*) { return plain(field, "number"); },
+                            [&](std::string*) { return plain(field, text); },
+                            [&](std::optional<bool>*) { return plain(field, "boolean", true); },
+                            [&](std::optional<int64_t>*) { return plain(field, "integer", true); },
+                            [&](std::optional<double>*) { return plain(field, "number", true); },
+                            [&](std::optional<std::string>*) { return plain(field, text, true); },
+                            [&](std::vector<int64_t>*) { return list_of(plain(field, "integer")); },
+                            [&](std::vector<double>*) { return list_of(plain(field, "number")); },
+                            [&](std::vector<std::string>*) { return list_of(plain(field, "string")); },
+                            [&](Options* value) { return object(*value); },
+                            [&](Choice* value) { return choice(value->catalogue(), false); },
+                            [&](Choices* value) { return list_of(choice(value->source(), value->keyed)); },
+                            [&](const OptionsList& value) { return list_of(element(value.append(), field.name)); },
+                            [&](nlohmann::ordered_json*) { return Json::object(); },
+                        },
+                        field.value);
   std::string meaning = description(field);
   if (!meaning.empty()) out["description"] = meaning;
   bool nested = std::holds_alternative<Options*>(field.value);  // its fields have their own defaults
-  if (!field.is_required && !nested) out["default"] = fallback;
+  if (!needs_value(field) && !nested) out["default"] = fallback;
   return out;
 }
 
@@ -116,7 +133,7 @@ Json Schema::object(Options& options, const std::string& type) {
   }
   for (const Field& described : fields.all()) {
     properties[described.name] = field(described, defaults[described.name]);
-    if (described.is_required) required.push_back(described.name);
+    if (needs_value(described)) required.push_back(described.name);
   }
   Json out = {{"type", "object"}, {"properties", std::move(properties)}};
   if (!required.empty()) out["required"] = std::move(required);
@@ -136,8 +153,7 @@ Json Schema::choice(const Catalogue& catalogue, bool keyed) {
     std::string meaning = entry.summary + (entry.paper.empty() ? "" : " (arXiv " + entry.paper + ")");
     auto options = entry.options();
     Json described = object(*options, keyed ? "" : entry.name);
-    bool needs_options = described.contains("required") && described["required"].size() > (keyed ? 0u : 1u);
-    if (!needs_options) forms.push_back({{"const", entry.name}, {"description", meaning}});
+    if (!needs_values(*options)) forms.push_back({{"const", entry.name}, {"description", meaning}});
     if (keyed) {
       described = {{"type", "object"},
                    {"properties", {{entry.name, std::move(described)}}},

@@ -89,7 +89,8 @@ class Expansion {
 
   std::vector<Run> list(const Node& sweep) {
     if (sweep.kind != Node::Kind::list) {
-      add(sweep.at, "sweep", "expected an object (every combination) or a list of objects (one run each), got " + sweep.got());
+      add(sweep.at, "sweep",
+          "expected an object (every combination) or a list of objects (one run each), got " + sweep.got());
       return {};
     }
     if (sweep.items.empty()) add(sweep.at, "sweep", "expected at least one run");
@@ -155,8 +156,9 @@ class Expansion {
       auto [first, fresh] = labels.emplace(variant.label, i);
       if (!fresh) {
         const Place& at = runs[i].empty() ? sweep.at : runs[i].back().value->at;
-        add(at, "sweep", "runs " + std::to_string(first->second + 1) + " and " + std::to_string(i + 1) +
-                             " are the same: " + in_quotes(variant.label));
+        add(at, "sweep",
+            "runs " + std::to_string(first->second + 1) + " and " + std::to_string(i + 1) +
+                " are the same: " + in_quotes(variant.label));
       }
       if (mistakes_.empty()) variants.push_back(std::move(variant));
     }

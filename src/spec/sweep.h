@@ -16,11 +16,11 @@ struct Variant {
 
 /// The runs that a spec's "sweep" asks for; the spec itself where it has none (or null).
 ///
-///     "sweep": {"model.encoder.layers": [1, 2], "seed": [1, 2, 3]}              every combination, the last key fastest
-///     "sweep": [{"model.width": 64, "model.heads": 4}, {"model.width": 128}]    each as it stands
+///     "sweep": {"model.encoder.layers": [1, 2], "seed": [1, 2, 3]}      every combination, the last key fastest
+///     "sweep": [{"model.width": 64, "model.heads": 4}, {"model.width": 128}]   each as it stands
 ///
-/// Throws SpecErrors for a sweep that is malformed, empty, repeats a run, or has more than 10,000 runs. Whether the keys
-/// and values suit the spec is told by reading each variant: its mistakes have the places within the sweep.
+/// Throws SpecErrors for a sweep that is malformed, empty, repeats a run, or has more than 10,000 runs. Whether the
+/// keys and values suit the spec is told by reading each variant: its mistakes have the places within the sweep.
 std::vector<Variant> expand(const Document& document);
 
 /// One part of the runs of a sweep, for schedulers: `--part 3/16`.

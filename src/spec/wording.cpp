@@ -32,7 +32,8 @@ Words words(const Field& field) {
           [](std::vector<std::string>*) { return Words{"a string", "a list of strings"}; },
           [](Options*) { return Words{"an object", ""}; },
           [](Choice* choice) {
-            return Words{"the name of " + with_article(choice->catalogue().slot) + ", or an object with its \"type\"", ""};
+            return Words{"the name of " + with_article(choice->catalogue().slot) + ", or an object with its \"type\"",
+                         ""};
           },
           [](Choices* choices) {
             std::string one = with_article(choices->source().slot);

@@ -18,7 +18,7 @@ namespace {
 
 const char* splits[] = {"train", "valid", "test"};
 
-ParallelText from_grammar(const std::vector<Example>& examples) {
+ParallelText from_grammar(const std::vector<grammar::Example>& examples) {
   ParallelText text;
   for (const auto& example : examples) {
     text.line.push_back(static_cast<int64_t>(text.source.size()));
@@ -29,17 +29,16 @@ ParallelText from_grammar(const std::vector<Example>& examples) {
   return text;
 }
 
-TextIds text_ids(const Tokenizer& tokenizer) { return {tokenizer.pad_id(), tokenizer.bos_id(), tokenizer.eos_id()}; }
-
 struct Loaded {
   std::map<std::string, ParallelText> parts;
   std::string name;
 };
 
 Loaded load_grammar(const Options& options, const std::string&) {
-  const auto corpus = generate(dynamic_cast<const GrammarOptions&>(options));
-  return {{{"train", from_grammar(corpus.train)}, {"valid", from_grammar(corpus.valid)}, {"test", from_grammar(corpus.test)}},
-          "grammar en-de"};
+  const auto corpus = grammar::generate(dynamic_cast<const grammar::GrammarOptions&>(options));
+  Loaded loaded{{}, "grammar en-de"};
+  for (const auto& split : corpus.splits) loaded.parts[split.name] = from_grammar(split.examples);
+  return loaded;
 }
 
 Loaded load_files(const Options& options, const std::string& spec_folder) {
@@ -58,9 +57,9 @@ struct Source {
   EntryInfo info;
   Loaded (*load)(const Options&, const std::string& spec_folder);
 };
-const std::vector<Source>& sources() {
+const std::vector<Source>& data_sources() {
   static const std::vector<Source> all{
-      {{"grammar", "English-German sentences of headlab's own grammar", "", [] { return std::make_shared<GrammarOptions>(); }}, load_grammar},
+      {{"grammar", "English-German sentences of headlab's own grammar", "", [] { return std::make_shared<grammar::GrammarOptions>(); }}, load_grammar},
       {{"files", "text files, line n of one the translation of line n of the other", "",
         [] { return std::make_shared<ParallelFilesOptions>(); }}, load_files}};
   return all;
@@ -71,11 +70,13 @@ const std::vector<Source>& sources() {
 const Catalogue& translation_data_catalogue() {
   static const Catalogue catalogue = [] {
     Catalogue made{"data", "where parallel text comes from", {}};
-    for (const auto& source : sources()) made.entries.push_back(source.info);
+    for (const auto& source : data_sources()) made.entries.push_back(source.info);
     return made;
   }();
   return catalogue;
 }
+
+TextIds text_ids(const Tokenizer& tokenizer) { return {tokenizer.pad_id(), tokenizer.bos_id(), tokenizer.eos_id()}; }
 
 void ParallelFilesOptions::describe(Fields& fields) {
   fields.add("train_source", train_source, "file, looked for beside the spec and in HEADLAB_DATA").required().file();
@@ -94,7 +95,7 @@ void TranslationOptions::describe(Fields& fields) {
 
 Translation::Translation(const TranslationOptions& options, const TaskContext& context) {
   Loaded loaded;
-  for (const auto& source : sources())
+  for (const auto& source : data_sources())
     if (source.info.name == options.data.type()) loaded = source.load(options.data.options(), context.spec_folder);
   const auto saved = [&](const std::string& name) -> const std::string* {
     const auto found = context.files.find(name);
@@ -203,8 +204,8 @@ Evaluation Translation::evaluate(Model& model, const EvaluateOptions& options, c
 
   const auto& here = part(options.split);
   const auto count = options.limit > 0 ? std::min<std::size_t>(options.limit, here.pairs.source.size()) : here.pairs.source.size();
-  std::vector<std::vector<int64_t>> sources;
-  for (std::size_t i = 0; i < count; ++i) sources.emplace_back(here.pairs.source[i].begin(), here.pairs.source[i].end());
+  auto sources = this->sources(options.split);
+  sources.resize(count);
   Forward run;
   run.scale = scale;
   const auto found = translate_ids(model, sources, text_ids(tokenizers_->source), text_ids(tokenizers_->target),
@@ -239,6 +240,12 @@ std::vector<std::vector<std::pair<double, std::string>>> Translation::translate(
     auto& of_line = all.emplace_back();
     for (const auto& hypothesis : found) of_line.emplace_back(hypothesis.score, tokenizers_->target.decode(hypothesis.ids));
   }
+  return all;
+}
+
+std::vector<std::vector<int64_t>> Translation::sources(const std::string& split) const {
+  std::vector<std::vector<int64_t>> all;
+  for (const auto& ids : part(split).pairs.source) all.emplace_back(ids.begin(), ids.end());
   return all;
 }
 

@@ -41,6 +41,8 @@ class Translation : public Task {
   std::vector<std::vector<std::pair<double, std::string>>> translate(Model& model, const std::vector<std::string>& lines,
                                                                      const SearchOptions& options) const;
   const TokenizerPair& tokenizers() const { return *tokenizers_; }
+  /// Ids of a split's sources, without eos.
+  std::vector<std::vector<int64_t>> sources(const std::string& split) const;
 
  private:
   struct Part {
@@ -53,6 +55,8 @@ class Translation : public Task {
   std::string summary_;
   nlohmann::ordered_json report_;
 };
+
+TextIds text_ids(const Tokenizer& tokenizer);
 
 /// Pads ids on the right: [B, longest], and the mask (undefined where nothing was padded).
 std::pair<Tensor, Tensor> pad_right(const std::vector<std::vector<int64_t>>& rows, int64_t pad, torch::Device device);

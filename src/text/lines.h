@@ -23,9 +23,9 @@ enum class LineFault { none, empty, nul, not_utf8 };
 /// The fault of a line, the gravest where there are several (NUL, then UTF-8, then empty).
 LineFault line_fault(const std::string& line);
 
-/// Reads a text file line by line, holding one line in memory. Only LF ends a line, so that parallel files stay parallel
-/// whatever else they contain (a form feed, U+2028, a lone CR); a CR right before LF is dropped. The last line may lack
-/// its LF. Throws FileError for a file that is missing, a folder, or cannot be read.
+/// Reads a text file line by line, holding one line in memory. Only LF ends a line, so that parallel files stay
+/// parallel whatever else they contain (a form feed, U+2028, a lone CR); a CR right before LF is dropped. The last line
+/// may lack its LF. Throws FileError for a file that is missing, a folder, or cannot be read.
 class LineReader {
  public:
   explicit LineReader(const std::string& path);

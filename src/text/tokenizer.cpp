@@ -71,14 +71,15 @@ std::string slurp(const std::string& path) {
 
 void TokenizerOptions::describe(Fields& fields) {
   fields.add("type", type, "what a piece is").one_of({"unigram", "bpe", "word", "char"});
-  fields.add("vocabulary", vocabulary, "pieces of the model, the four special ones included; a maximum for word and char")
+  fields
+      .add("vocabulary", vocabulary, "pieces of the model, the four special ones included; a maximum for word and char")
       .at_least(5).unit("pieces");
   fields.add("joint", joint, "one model for source and target");
   fields.add("model", model, "SentencePiece model to load for both sides").file().means("absent: train");
   fields.add("source_model", source_model, "SentencePiece model to load for the source").file().means("absent: train");
   fields.add("target_model", target_model, "SentencePiece model to load for the target").file().means("absent: train");
-  fields.add("normalization", normalization, "what is done to characters first; nmt_nfkc is NFKC, and also drops control "
-             "characters and turns every white space into a space")
+  fields.add("normalization", normalization, "what is done to characters first; nmt_nfkc is NFKC, and also drops "
+             "control characters and turns every white space into a space")
       .one_of({"nmt_nfkc", "nfkc", "identity"});
   fields.add("character_coverage", character_coverage, "share of the text's characters that get a piece; 0.9995 suits "
              "scripts with thousands of characters")
@@ -96,7 +97,7 @@ void TokenizerOptions::rules(Problems& problems) const {
   if (source_model && !target_model) problems.add("source_model", "expected target_model beside it");
   if (target_model && !source_model) problems.add("target_model", "expected source_model beside it");
   if (lower_case && normalization == "identity") {
-    problems.add("lower_case", "expected normalization \"nmt_nfkc\" or \"nfkc\", which can fold case; got \"identity\"");
+    problems.add("lower_case", "expected normalization \"nmt_nfkc\" or \"nfkc\", which fold case; got \"identity\"");
   }
   if (byte_fallback && (type == "word" || type == "char")) {
     problems.add("byte_fallback", "expected type \"unigram\" or \"bpe\", got \"" + type + "\"");

@@ -30,13 +30,14 @@ struct TokenizerOptions : Described<TokenizerOptions> {
 /// A SentencePiece model (Kudo and Richardson, arXiv 1808.06226): text to ids and back. Immutable; copies share it, and
 /// any number of threads may use it at once.
 ///
-/// Ids. Trained models have pad 0, unk 1, bos 2, eos 3. A loaded model keeps its own ids; one that lacks pad, bos or eos
-/// gets the missing ones appended after its last piece, in that order, so that all four always exist and size() counts
-/// them. What the model does not know becomes unk (or bytes, with byte_fallback), never an error; a run of unknown pieces
-/// is one unk, and decoding writes it as " \u2047 ".
+/// Ids. Trained models have pad 0, unk 1, bos 2, eos 3. A loaded model keeps its own ids; one that lacks pad, bos or
+/// eos gets the missing ones appended after its last piece, in that order, so that all four always exist and size()
+/// counts them. What the model does not know becomes unk (or bytes, with byte_fallback), never an error; a run of
+/// unknown pieces is one unk, and decoding writes it as " \u2047 ".
 ///
-/// decode(encode(text)) is `text` as the model normalises it (nmt_nfkc: NFKC; always: runs of white space become one space,
-/// none at the ends), as long as each character is known. U+2581, which SentencePiece uses for the space, comes back as one.
+/// decode(encode(text)) is `text` as the model normalises it (nmt_nfkc: NFKC; always: runs of white space become one
+/// space, none at the ends), as long as each character is known. U+2581, which SentencePiece uses for the space, comes
+/// back as one.
 class Tokenizer {
  public:
   /// Trains a model on `lines`; the same lines, options and seed give the same bytes. The seed matters only where

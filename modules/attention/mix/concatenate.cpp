@@ -23,7 +23,7 @@ Tensor Concatenate::per_head(const Tensor& z_BHTK) {
   return torch::matmul(z_BHTK, weight_HKD);  // [B,H,T,K] x [H,K,D]
 }
 
-Tensor Concatenate::nothing() const { return bias.defined() ? bias : torch::zeros({shape_->width}, weight.options()); }
+Tensor Concatenate::nothing() const { return bias.defined() ? bias : weight.new_zeros({shape_->width}); }
 
 void Concatenate::axes(HeadAxes axes) const { axes.head("weight", 1, shape_->head_width); }
 

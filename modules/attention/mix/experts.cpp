@@ -28,6 +28,6 @@ Tensor ExpertsMix::per_head(const Tensor& z_BHTK) {
   return torch::matmul(z_BHTK, weight);
 }
 
-Tensor ExpertsMix::nothing() const { return torch::zeros({shape_->width}, weight.options()); }
+Tensor ExpertsMix::nothing() const { return weight.new_zeros({shape_->width}); }
 
 }  // namespace headlab

@@ -21,14 +21,14 @@ bool in_order(const std::vector<int64_t>& positions, int64_t count) {
 Tensor indices(const Tensor& like_BHNK) {
   const auto options = like_BHNK.options().dtype(torch::kLong).requires_grad(false);
   if (!recording()) return torch::arange(like_BHNK.size(2), options);
-  return torch::ones_like(like_BHNK.select(0, 0).select(0, 0).select(-1, 0), options).cumsum(0) - 1;
+  return torch::ones_like(like_BHNK.select(0, 0).select(0, 0).select(-1, 0)).to(torch::kLong).cumsum(0) - 1;  // names no device
 }
 
 Tensor fused(const HeadBlock& block, const Tensor& mask, double dropout, bool is_causal, double factor) {
   auto bias = mask;
   if (block.bias.defined()) {
     bias = block.bias;
-    if (mask.defined()) bias = torch::where(mask, bias, torch::full({}, -std::numeric_limits<double>::infinity(), bias.options()));
+    if (mask.defined()) bias = bias.masked_fill(mask.logical_not(), -std::numeric_limits<double>::infinity());
   }
   return at::scaled_dot_product_attention(block.q_BHTK, block.k_BGSK, block.v_BGSK,
                                           bias.defined() ? std::optional<Tensor>(bias) : std::nullopt, dropout, is_causal,

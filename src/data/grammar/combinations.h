@@ -13,8 +13,8 @@ namespace headlab::grammar {
 /// stands for; names and personal pronouns do not count.
 std::vector<std::string> combinations(const Utterance& utterance);
 
-/// Whether a pair is kept out of training: `percent` of all pairs, by a hash of their text, so that it depends neither on
-/// the seed nor on the platform.
+/// Whether a pair is kept out of training: `percent` of all pairs, by a hash of their text, so that it depends neither
+/// on the seed nor on the platform.
 bool is_held_out(const std::string& combination, int64_t percent);
 
 /// Every pair that the lexicon allows, sorted.

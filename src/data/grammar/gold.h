@@ -34,9 +34,9 @@ struct GoldSentence {
 
 enum class PronounKind { personal, possessive, relative };
 
-/// A pronoun and the phrase it stands for. The label is what the German pronoun is whatever its case: er, sie or es; sein
-/// or ihr; der, die or das. An English "it" is told apart by the label alone, that is by the gender of the antecedent's
-/// German noun.
+/// A pronoun and the phrase it stands for. The label is what the German pronoun is whatever its case: er, sie or es;
+/// sein or ihr; der, die or das. An English "it" is told apart by the label alone, that is by the gender of the
+/// antecedent's German noun.
 struct Pronoun {
   PronounKind kind = PronounKind::personal;
   int source = 0, target = 0;  // token indices

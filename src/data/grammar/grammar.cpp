@@ -66,7 +66,10 @@ void GrammarOptions::describe(Fields& fields) {
       .at_least(1)
       .at_most(50)
       .unit("percent");
-  fields.add("max_tokens", max_tokens, "longest English side, punctuation included").at_least(6).at_most(40).unit("tokens");
+  fields.add("max_tokens", max_tokens, "longest English side, punctuation included")
+      .at_least(6)
+      .at_most(40)
+      .unit("tokens");
 }
 
 const Split& Corpus::split(const std::string& name) const {

@@ -44,9 +44,13 @@ struct Name {
   Gender gender;
 };
 
+/// What an adjective measures: of one scale a thing has one value, so that nothing is both big and small.
+enum class Scale { none, size, age, price, mood, colour };
+
 struct Adjective {
   std::string en, de, stem;  // "expensive", "teuer", "teur" (before endings)
   Kinds of;
+  Scale scale = Scale::none;
 };
 
 /// What a verb takes beside its subject.

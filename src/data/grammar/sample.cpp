@@ -109,10 +109,16 @@ class Sampler {
     const std::size_t count = weighted(random_, {62, 33, 5});
     for (std::size_t i = 0; i < count; ++i) {
       const int drawn = adjective(np.kind(), 0);
-      if (std::find(np.adjectives.begin(), np.adjectives.end(), drawn) == np.adjectives.end()) {
-        np.adjectives.push_back(drawn);
-      }
+      if (goes_with(drawn, np.adjectives)) np.adjectives.push_back(drawn);
     }
+  }
+
+  static bool goes_with(int adjective, const std::vector<int>& others) {
+    const Scale scale = adjectives()[static_cast<std::size_t>(adjective)].scale;
+    return std::none_of(others.begin(), others.end(), [&](int other) {
+      const bool one_scale = scale != Scale::none && adjectives()[static_cast<std::size_t>(other)].scale == scale;
+      return other == adjective || one_scale;
+    });
   }
 
   /// An adjective for each of these kinds and none of those.
@@ -219,8 +225,9 @@ class Sampler {
   // Clauses.
 
   int pick_verb(const Plan& plan) {
-    static const std::vector<Frame> frames = {Frame::intransitive,  Frame::accusative, Frame::dative, Frame::prepositional,
-                                              Frame::ditransitive, Frame::motion,     Frame::copula};
+    static const std::vector<Frame> frames = {Frame::intransitive, Frame::accusative,   Frame::dative,
+                                              Frame::prepositional, Frame::ditransitive, Frame::motion,
+                                              Frame::copula};
     static const std::vector<std::size_t> weights = {18, 40, 8, 9, 9, 7, 12};
     for (int attempt = 0; attempt < 20; ++attempt) {
       const Frame frame = plan.frames.empty() ? frames[weighted(random_, weights)] : pick(random_, plan.frames);
@@ -267,7 +274,7 @@ class Sampler {
       c.predicate = plan.predicate;
       if (c.predicate.empty()) add_predicate(c);
     }
-    add_phrases(c, plan);
+    if (!ends_in_relative(c) || verb.frame == Frame::motion) add_phrases(c, plan);
     choose_form(c, plan);
     if (plan.adverb) add_adverb(c, plan);
     if (!plan.embedded && c.front == Clause::Front::subject && !c.phrases.empty() && chance(random_, 25)) {
@@ -275,6 +282,13 @@ class Sampler {
       if (!preposition.direction && !(preposition.of & animate)) c.front = Clause::Front::phrase;
     }
     return c;
+  }
+
+  /// What came after a relative clause would seem to belong to it: "sees the dog that sleeps today".
+  static bool ends_in_relative(const Clause& c) {
+    const auto has = [](const NounPhrase& np) { return !np.relative.empty(); };
+    return std::any_of(c.object.begin(), c.object.end(), has) ||
+           std::any_of(c.recipient.begin(), c.recipient.end(), has);
   }
 
   static Kinds kinds_of(const NounPhrase& np) {
@@ -286,16 +300,20 @@ class Sampler {
   void add_predicate(Clause& c) {
     const NounPhrase& subject = c.subject.front();
     c.predicate.push_back(adjective(kinds_of(subject), 0));
+    if (!goes_with(c.predicate.front(), subject.adjectives)) throw DeadEnd{};
     if (!chance(random_, 12)) return;
     const int second = adjective(kinds_of(subject), 0);
-    if (second != c.predicate.front()) c.predicate.push_back(second);
+    if (goes_with(second, c.predicate) && goes_with(second, subject.adjectives)) c.predicate.push_back(second);
   }
 
   void add_phrases(Clause& c, const Plan& plan) {
     const Frame frame = verb_of(c).frame;
     const bool motion = frame == Frame::motion;
     if (!motion && (!plan.phrase || frame == Frame::sentential)) return;
-    const std::size_t percent = plan.embedded ? 15 : frame == Frame::intransitive ? 35 : frame == Frame::accusative ? 18 : 8;
+    const std::size_t percent = plan.embedded                  ? 15
+                                : frame == Frame::intransitive ? 35
+                                : frame == Frame::accusative   ? 18
+                                                               : 8;
     if (!motion && !chance(random_, percent)) return;
     std::vector<int> fitting;
     for (std::size_t i = 0; i < prepositions().size(); ++i) {
@@ -306,6 +324,10 @@ class Sampler {
     plain.embedded = true;
     c.phrases.push_back(
         {preposition, noun_phrase(prepositions()[static_cast<std::size_t>(preposition)].of, Role::phrase, plain)});
+    // A genitive must show: not "wegen Hunde".
+    NounPhrase& np = c.phrases.back().noun_phrase;
+    const bool genitive = prepositions()[static_cast<std::size_t>(preposition)].governs == Case::genitive;
+    if (genitive && np.determiner == Determiner::none) np.determiner = Determiner::definite;
   }
 
   /// Modal and negation; and no form that would leave the tense open in English ("I put it on").
@@ -348,8 +370,12 @@ class Sampler {
     if (fitting.empty()) return;
     c.adverb = pick(random_, fitting);
     const AdverbKind kind = adverbs()[static_cast<std::size_t>(c.adverb)].kind;
-    const bool may_front = kind == AdverbKind::time || kind == AdverbKind::here;
-    if (!plan.embedded && may_front && chance(random_, 45)) c.front = Clause::Front::adverb;
+    const bool may_front = !plan.embedded && (kind == AdverbKind::time || kind == AdverbKind::here);
+    if (may_front && chance(random_, 45)) {
+      c.front = Clause::Front::adverb;
+    } else if (ends_in_relative(c) && kind != AdverbKind::frequency) {
+      c.adverb = -1;
+    }
   }
 
   Tense any_tense() {
@@ -379,8 +405,15 @@ class Sampler {
     Clause c = clause(plan);
     if (c.subject.front().determiner == Determiner::negative) throw DeadEnd{};
     c.question = true;
-    c.front = Clause::Front::subject;
+    keep_order(c, ends_in_relative(c));
     return one(c);
+  }
+
+  /// Nothing in front of the subject; `relative`: what the adverb would then follow ends in a relative clause.
+  static void keep_order(Clause& c, bool relative) {
+    c.front = Clause::Front::subject;
+    const bool last = c.adverb >= 0 && adverbs()[static_cast<std::size_t>(c.adverb)].kind != AdverbKind::frequency;
+    if (relative && last) c.adverb = -1;
   }
 
   /// English passive, German object first. Half of them are drawn such that case does not show which is the subject.
@@ -401,7 +434,8 @@ class Sampler {
     const bool open = unmarked(subject) && unmarked(object) && subject.agreement.plural == object.agreement.plural;
     if (!open && chance(random_, 55)) throw DeadEnd{};
     c.object_first = true;
-    c.front = Clause::Front::subject;
+    keep_order(c, !subject.relative.empty());
+    if (!subject.relative.empty()) c.phrases.clear();
     if (c.adverb >= 0 && adverbs()[static_cast<std::size_t>(c.adverb)].kind == AdverbKind::here) c.adverb = -1;
     return one(c);
   }
@@ -439,6 +473,9 @@ class Sampler {
     if (how == 0) {
       plan.frames = {Frame::copula};
       plan.predicate = {adjective(antecedent.kind(), rivals)};
+      const bool told =
+          antecedent.id == first.subject.front().id && !goes_with(plan.predicate.front(), first.predicate);
+      if (told || !goes_with(plan.predicate.front(), antecedent.adjectives)) throw DeadEnd{};
     }
     (how == 2 ? plan.object : plan.subject) = {pronoun};
     return clause(plan);

@@ -6,9 +6,9 @@
 
 namespace headlab::grammar {
 
-/// Abstract syntax: what a pair of sentences says, before either language orders and inflects it. Lexemes are indices into
-/// the lexicon's lists; -1: none. Each node has an id that its tokens on both sides carry, so that what belongs together is
-/// known by construction. Vectors with at most one element stand for optional parts of a recursive type.
+/// Abstract syntax: what a pair of sentences says, before either language orders and inflects it. Lexemes are indices
+/// into the lexicon's lists; -1: none. Each node has an id that its tokens on both sides carry, so that what belongs
+/// together is known by construction. Vectors with at most one element stand for optional parts of a recursive type.
 
 struct Clause;
 

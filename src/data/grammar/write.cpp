@@ -48,7 +48,8 @@ std::string coreference(const Example& example) {
     text += std::string("{\"kind\": \"") + kinds[static_cast<std::size_t>(p.kind)] + "\", \"source\": " +
             std::to_string(p.source) + ", \"target\": " + std::to_string(p.target) + ", \"source_antecedent\": " +
             span(p.source_antecedent) + ", \"target_antecedent\": " + span(p.target_antecedent) + ", \"gender\": \"" +
-            p.gender + "\", \"number\": \"" + (p.plural ? "plural" : "singular") + "\", \"label\": \"" + p.label + "\"}";
+            p.gender + "\", \"number\": \"" + (p.plural ? "plural" : "singular") + "\", \"label\": \"" + p.label +
+            "\"}";
   }
   return text + "]}";
 }

@@ -17,7 +17,7 @@ nlohmann::ordered_json AblateStage::run(RunContext& context) {
   std::string text = std::to_string(result.each.size()) + " heads, one at a time; " + std::to_string(result.sets.size()) + " sets";
   if (worst) {
     const auto change = worst->metrics.at(metric) - result.baseline.at(metric);
-    text += "; worst: " + worst->name + "  " + (change > 0 ? "+" : "") + fixed(change, smaller_is_better(metric) ? 3 : 1) + " " + metric;
+    text += "; worst: " + worst->name + "  " + fixed_signed(change, smaller_is_better(metric) ? 3 : 1) + " " + metric;
   }
   context.console().line("ablate", text);
   return result.to_json(metric);

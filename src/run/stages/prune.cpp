@@ -37,6 +37,12 @@ void HeadChoiceOptions::rules(Problems& problems) const {
   if (ways != 1)
     problems.add("heads", "expected exactly one way to choose heads (heads, scores, scores_file, random" +
                               std::string(prune ? ", closed_gates" : "") + "), got " + std::to_string(ways));
+  const bool selects = !scores.empty() || !scores_file.empty() || random;
+  if (selects && select.given() != 1)
+    problems.add("select", "expected exactly one of fraction, count and threshold, got " + std::to_string(select.given()));
+  if (!selects && select.given() > 0)
+    problems.add("select", "goes with scores, scores_file or random: named heads and closed gates say themselves how many");
+  if (random && select.threshold) problems.add("select.threshold", "random heads have no scores; use fraction or count");
   for (std::size_t i = 0; i < heads.size(); ++i) {
     try {
       parse_head(heads[i]);

@@ -137,13 +137,15 @@ class CurveStage : public Stage {
 };
 
 struct ExportStageOptions : Described<ExportStageOptions>, StageCommon {
-  std::string file;
-  int64_t compare = 100;
-  EvaluateOptions evaluate;
+  std::string file, split = "test";
+  int64_t compare = 0;
+  SearchOptions search;
   void describe(Fields& fields) override;
 };
 
-/// {"file", "bytes", "compared", "max_difference"}; the file has been loaded again and compared.
+/// {"file", "bytes", "max_difference", "compared", "different", "different_in_cpp", "different_in_python", "text"}: the file
+/// has been loaded again, and its translations of `compare` sources counted that differ from the eager model's.
+/// Beside it are the weights as safetensors.
 class ExportStage : public Stage {
  public:
   explicit ExportStage(const ExportStageOptions& options) : options_(options) {}

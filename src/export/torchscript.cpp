@@ -1,0 +1,349 @@
+#include "src/export/torchscript.h"
+
+#include <torch/script.h>
+#include <torch/torch.h>
+
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+
+#include "modules/base/atomic_file.h"
+#include "modules/model/encoder_decoder.h"
+#include "modules/tensor/init.h"
+#include "src/decode/translate.h"
+#include "src/export/loops.h"
+#include "src/export/text.h"
+#include "src/export/trace.h"
+
+namespace headlab {
+namespace {
+
+using c10::IValue;
+using Stack = std::vector<IValue>;
+
+/// The tensors of the caches, self before cross, layer by layer. Attentions without heads have none.
+c10::List<Tensor> flat(const StackState& state) {
+  c10::List<Tensor> all;
+  for (const auto* states : {&state.self, &state.cross})
+    for (const auto& one : *states)
+      for (const auto& tensor : one.stored) all.push_back(tensor);
+  return all;
+}
+
+/// The inverse of flat, for caches that hold as many tensors as those of `like`.
+StackState unflat(const c10::List<Tensor>& all, const StackState& like) {
+  auto state = like;
+  std::size_t at = 0;
+  for (auto* states : {&state.self, &state.cross})
+    for (auto& one : *states)
+      for (auto& tensor : one.stored) tensor = all.get(at++);
+  return state;
+}
+
+IValue pair(const Tensor& logits, const StackState& state) { return c10::ivalue::Tuple::create({logits, flat(state)}); }
+
+/// Records what the model does. The sizes of these inputs appear nowhere in the recordings.
+void record_model(torch::jit::Module& module, EncoderDecoder& model, const ExportOptions& options) {
+  const torch::NoGradGuard no_grad;
+  constexpr int64_t B = 2, S = 5, T = 3;
+  const auto on_device = torch::dtype(torch::kLong).device(model.device());
+  const auto source = torch::full({B, S}, options.source.eos, on_device);
+  const auto mask = torch::ones({B, S}, on_device.dtype(torch::kBool));
+  const auto target = torch::full({B, T}, options.target.bos, on_device);
+
+  record(module, "recorded_encode", {"source", "mask"}, {source, mask}, [&](Stack in) {
+    Forward run;
+    return model.encode(in[0].toTensor(), in[1].toTensor(), run);
+  });
+  record(module, "recorded_full", {"source", "mask", "target"}, {source, mask, target}, [&](Stack in) {
+    Forward run;
+    return model.logits({in[0].toTensor(), in[1].toTensor(), in[2].toTensor(), {}}, run);
+  });
+  Forward run;
+  const auto memory = model.encode(source, mask, run);
+  StackState filled;
+  record(module, "recorded_begin", {"target", "memory", "mask"}, {target, memory, mask}, [&](Stack in) {
+    Forward own;
+    auto state = model.start();
+    const auto ids = in[0].toTensor();
+    const auto hidden = model.decode(ids, positions_of(ids), in[1].toTensor(), in[2].toTensor(), {}, &state, own);
+    filled = state;
+    return pair(model.logits_of(hidden.select(1, -1), own), state);
+  });
+  const auto position = torch::full({1}, T, on_device);
+  record(module, "recorded_step", {"ids", "position", "mask", "caches"}, {target.slice(1, 0, 1), position, mask, flat(filled)},
+         [&](Stack in) {
+           Forward own;
+           auto state = unflat(in[3].toTensorList(), filled);
+           const auto hidden = model.decode(in[0].toTensor(), in[1].toTensor(), {}, in[2].toTensor(), {}, &state, own);
+           return pair(model.logits_of(hidden.select(1, -1), own), state);
+         });
+}
+
+// dtype 4 is long.
+const char* const methods = R"script(
+def check_length(self, what: str, length: int):
+    if length > self.max_length:
+        raise RuntimeError("{}: expected at most {} tokens, got {}".format(what, self.max_length, length))
+
+def encode(self, source: Tensor, mask: Tensor) -> Tensor:
+    self.check_length("source", source.size(1))
+    return self.recorded_encode(source, mask)
+
+def full(self, source: Tensor, mask: Tensor, target: Tensor) -> Tensor:
+    self.check_length("source", source.size(1))
+    self.check_length("target", target.size(1))
+    return self.recorded_full(source, mask, target)
+
+def begin(self, target: Tensor, memory: Tensor, mask: Tensor) -> Tuple[Tensor, List[Tensor]]:
+    self.check_length("target", target.size(1))
+    return self.recorded_begin(target, memory, mask)
+
+def step(self, ids: Tensor, length: int, mask: Tensor, caches: List[Tensor]) -> Tuple[Tensor, List[Tensor]]:
+    if ids.size(1) != 1:
+        raise RuntimeError("step: expected ids [B, 1], got [{}, {}]".format(ids.size(0), ids.size(1)))
+    self.check_length("target", length + 1)
+    position = torch.full([1], length, dtype=4, device=ids.device)
+    return self.recorded_step(ids, position, mask, caches)
+
+def forward(self, source: Tensor, mask: Tensor, target: Tensor) -> Tensor:
+    return self.full(source, mask, target)
+)script";
+
+/// A float of TorchScript.
+std::string real(double x) {
+  std::ostringstream number;
+  number.precision(17);
+  number << x;
+  const auto digits = number.str();
+  return digits.find_first_of(".e") == std::string::npos ? digits + ".0" : digits;
+}
+
+/// The last arguments of translate_ids and translate.
+std::string default_arguments(const SearchOptions& search) {
+  return "beam: int = " + std::to_string(search.beam) + ", length_penalty: float = " + real(search.length_penalty) +
+         ", max_length: int = " + std::to_string(search.max_length);
+}
+
+std::string translating(const SearchOptions& search) {
+  std::ostringstream text;
+  text << R"script(
+def limits_of(self, lengths: Tensor, max_length: int) -> Tensor:
+    if max_length > 0:
+        limits = lengths * 0 + max_length
+    else:
+        limits = torch.floor(lengths.double() * )script"
+       << real(search.max_length_factor) << " + " << real(static_cast<double>(search.max_length_extra)) << R"script().long()
+    return limits.clamp(max=self.max_length - 1)
+
+def translate_with_scores(self, source: Tensor, beam: int, length_penalty: float, max_length: int) -> Tuple[Tensor, Tensor]:
+    if source.dim() != 2:
+        raise RuntimeError("source: expected ids [B, S], got {} dimensions".format(source.dim()))
+    real = source != self.source_pad
+    lengths = real.sum(1)
+    ids = torch.cat([source, torch.full_like(source[:, :1], self.source_pad)], 1)
+    if source.size(1) == 0:
+        ids = torch.full([source.size(0), 1], self.source_pad, dtype=4, device=source.device)
+    ids = ids.scatter(1, lengths.unsqueeze(1), self.source_eos)
+    lengths = lengths + 1
+    if source.size(0) > 0:
+        ids = ids[:, :int(lengths.max())]
+    mask = torch.arange(ids.size(1), device=source.device) < lengths.unsqueeze(1)
+    return self.search(self.encode(ids, mask), mask, self.limits_of(lengths, max_length), beam, length_penalty)
+
+def translate_ids(self, source: Tensor, )script"
+       << default_arguments(search) << R"script() -> Tensor:
+    return self.translate_with_scores(source, beam, length_penalty, max_length)[0]
+)script";
+  return text.str();
+}
+
+/// Adds translate; returns why it can't be, or nothing.
+std::string add_text(torch::jit::Module& module, const ExportOptions& options) {
+  std::string refused;
+  if (!options.source_tokenizer || !options.target_tokenizer) {
+    refused = "the file was exported without tokenizers";
+  } else {
+    const auto& source = *options.source_tokenizer;
+    const auto& target = *options.target_tokenizer;
+    const auto reads = script_tokenizer(source, module, options.lines);
+    const bool joint = source.serialized() == target.serialized();
+    const auto writes = joint ? reads : script_tokenizer(target, module, {});
+    if (!reads.refused.empty()) {
+      refused = "the source tokenizer can't be carried: " + reads.refused;
+    } else if (!writes.refused.empty()) {
+      refused = "the target tokenizer can't be carried: " + writes.refused;
+    } else {
+      module.register_module("source_tokenizer", reads.module);
+      module.register_module("target_tokenizer", writes.module);
+    }
+  }
+  define_translate(module, default_arguments(options.search), refused);
+  return refused;
+}
+
+torch::jit::Module script_of(EncoderDecoder& model, const ExportOptions& options, std::string& no_text) {
+  auto module = mirror(model, "Translator");
+  const auto number = [&](const std::string& name, int64_t value) {
+    module.register_attribute(name, c10::IntType::get(), value);
+  };
+  number("source_pad", options.source.pad);
+  number("source_eos", options.source.eos);
+  number("target_pad", options.target.pad);
+  number("target_bos", options.target.bos);
+  number("target_eos", options.target.eos);
+  number("max_length", model.max_length());
+  record_model(module, model, options);
+  module.define(methods);
+  define_search(module);
+  module.define(translating(options.search));
+  module.register_buffer("anchor", torch::empty({0}, torch::dtype(model.dtype()).device(model.device())));  // tells the device
+  no_text = add_text(module, options);
+  return module;
+}
+
+/// A comparison of what a file holds with the eager model.
+class Comparison {
+ public:
+  Comparison(EncoderDecoder& model, torch::jit::Module& loaded, const ExportOptions& options, ExportReport& report)
+      : model_(model), loaded_(loaded), options_(options), report_(report) {}
+
+  void logits(int64_t B, int64_t S, int64_t T) {
+    S = std::min(S, model_.max_length());
+    T = std::min(T, model_.max_length());
+    const auto batch = batch_of(B, S, T);
+    Forward run;
+    const auto expected = model_.logits(batch, run);
+    const auto got = loaded_.get_method("full")({batch.source_BS, batch.source_mask_BS, batch.target_BT}).toTensor();
+    compare("full", expected, got, B, S, T);
+    const auto memory = loaded_.get_method("encode")({batch.source_BS, batch.source_mask_BS});
+    // One part at once, the rest token by token.
+    const auto first = (T + 1) / 2;
+    auto after = loaded_.get_method("begin")({batch.target_BT.slice(1, 0, first), memory, batch.source_mask_BS}).toTuple();
+    for (int64_t t = first;; ++t) {
+      compare("step", expected.select(1, t - 1), after->elements()[0].toTensor(), B, S, t);
+      if (t == T) break;
+      after = loaded_.get_method("step")({batch.target_BT.slice(1, t, t + 1), t, batch.source_mask_BS, after->elements()[1]}).toTuple();
+    }
+  }
+
+  void translations(const std::vector<std::vector<int64_t>>& sources, int64_t beam) {
+    constexpr std::size_t rows = 16;
+    auto search = options_.search;
+    search.beam = beam;
+    search.n_best = 1;
+    for (std::size_t from = 0; from < sources.size(); from += rows) {
+      const std::vector<std::vector<int64_t>> part(sources.begin() + from, sources.begin() + std::min(from + rows, sources.size()));
+      Forward run;
+      const auto expected = translate_ids(model_, part, options_.source, options_.target, search, 4096, run);
+      std::size_t longest = 0;
+      for (const auto& text : part) longest = std::max(longest, text.size());
+      auto ids = torch::full({static_cast<int64_t>(part.size()), static_cast<int64_t>(longest)}, options_.source.pad, torch::kLong);
+      for (std::size_t i = 0; i < part.size(); ++i)
+        std::copy(part[i].begin(), part[i].end(), ids.data_ptr<int64_t>() + i * longest);
+      const auto got = loaded_.get_method("translate_with_scores")(
+          {ids.to(model_.device()), beam, search.length_penalty, search.max_length}).toTuple();
+      const auto texts = got->elements()[0].toTensor().cpu().contiguous();
+      const auto scores = got->elements()[1].toTensor().cpu();
+      for (std::size_t i = 0; i < part.size(); ++i) {
+        const auto row = texts[static_cast<int64_t>(i)];
+        std::vector<int64_t> text(row.const_data_ptr<int64_t>(), row.const_data_ptr<int64_t>() + row.numel());
+        while (!text.empty() && text.back() == options_.target.pad) text.pop_back();
+        const auto score = scores[static_cast<int64_t>(i)].item<double>();
+        const auto& best = expected[i].front();
+        if (text != best.ids && std::abs(score - best.score) > tolerance() * std::max(1.0, std::abs(best.score)))
+          throw Error("export: sentence " + std::to_string(from + i + 1) + " is translated otherwise than by the model (beam " +
+                      std::to_string(beam) + "): expected score " + std::to_string(best.score) + ", got " + std::to_string(score) +
+                      "; nothing was written");
+      }
+    }
+  }
+
+  /// Random sentences of words that are no special ids, as far as there are such.
+  std::vector<std::vector<int64_t>> random_sentences() const {
+    std::vector<std::vector<int64_t>> all;
+    for (const int64_t length : {1, 3, 7, 12, 20}) {
+      if (length + 1 > model_.max_length()) continue;
+      const auto ids = words(1, length).cpu();
+      all.emplace_back(ids.const_data_ptr<int64_t>(), ids.const_data_ptr<int64_t>() + length);
+    }
+    return all;
+  }
+
+ private:
+  Tensor words(int64_t B, int64_t T) const {
+    const auto first = std::max({options_.source.pad, options_.source.eos, options_.target.pad, options_.target.bos, options_.target.eos}) + 1;
+    const auto last = std::min(vocabulary_, model_.target_vocabulary());
+    return torch::randint(std::min(first, last - 1), last, {B, T}, named_generator(1, "export" + std::to_string(T)), torch::kLong)
+        .to(model_.device());
+  }
+
+  Batch batch_of(int64_t B, int64_t S, int64_t T) const {
+    const auto lengths = (S - torch::arange(B).mul(2)).clamp_min(1).to(model_.device());
+    Batch batch;
+    batch.source_BS = words(B, S);
+    batch.source_mask_BS = torch::arange(S, lengths.options()).unsqueeze(0).lt(lengths.unsqueeze(1));
+    batch.target_BT = words(B, T);
+    return batch;
+  }
+
+  double tolerance() const { return model_.dtype() == torch::kFloat64 ? 1e-10 : 1e-5; }
+
+  void compare(const std::string& what, const Tensor& expected, const Tensor& got, int64_t B, int64_t S, int64_t T) {
+    const auto where = "export: " + what + " at batch " + std::to_string(B) + ", source length " + std::to_string(S) +
+                       ", target length " + std::to_string(T);
+    if (got.sizes() != expected.sizes())
+      throw Error(where + ": expected logits " + shape_text(expected) + ", got " + shape_text(got) + "; nothing was written");
+    const auto difference = (got.to(torch::kFloat64) - expected.to(torch::kFloat64)).abs().max().item<double>();
+    const auto size = std::max(1.0, expected.abs().max().item<double>());
+    if (!(difference <= tolerance() * size)) {
+      std::ostringstream text;
+      text << where << ": expected the model's logits to " << tolerance() * size << ", got a difference of " << difference;
+      throw Error(text.str() + "; nothing was written");
+    }
+    report_.max_difference = std::max(report_.max_difference, difference);
+  }
+
+  EncoderDecoder& model_;
+  torch::jit::Module& loaded_;
+  const ExportOptions& options_;
+  ExportReport& report_;
+  int64_t vocabulary_ = model_.source_vocabulary();
+};
+
+}  // namespace
+
+ExportReport export_torchscript(Model& model, const std::filesystem::path& path, const ExportOptions& options) {
+  if (!dynamic_cast<EncoderDecoder*>(&model))
+    throw UsageError("export: expected a model of type encoder_decoder; no other can translate");
+  // A copy, so that the model keeps its mode and its gradients.
+  const auto copy = std::dynamic_pointer_cast<EncoderDecoder>(model.clone());
+  copy->eval();
+  for (auto& parameter : copy->parameters()) parameter.requires_grad_(false);
+  const torch::NoGradGuard no_grad;
+
+  ExportReport report;
+  report.path = path;
+  std::stringstream archive;
+  {
+    const auto module = script_of(*copy, options, report.no_text);
+    torch::jit::ExtraFilesMap files(options.files.begin(), options.files.end());
+    module.save(archive, files);
+  }
+  auto loaded = torch::jit::load(archive, copy->device());
+  Comparison comparison(*copy, loaded, options, report);
+  comparison.logits(1, 3, 4);
+  comparison.logits(4, 11, 9);
+  comparison.logits(2, 29, 31);
+  auto sentences = comparison.random_sentences();
+  sentences.insert(sentences.end(), options.sentences.begin(), options.sentences.end());
+  for (const auto beam : {int64_t{1}, std::max<int64_t>(options.search.beam, 2)}) comparison.translations(sentences, beam);
+  report.sentences_compared = static_cast<int64_t>(sentences.size());
+
+  const auto bytes = archive.str();
+  write_file_atomically(path, bytes);
+  report.bytes = static_cast<int64_t>(bytes.size());
+  return report;
+}
+
+}  // namespace headlab

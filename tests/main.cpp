@@ -1,0 +1,66 @@
+// The one main of the tests, for Catch2 2.13 and 3. Runs all tests but those tagged [long] unless tests are named on the
+// command line or --all is given. Exit code: 0 when every test passed, not 0 when one failed or none ran.
+// Where the environment variable HEADLAB_TEST_COUNTS names a file, "N passed, N failed" is written into it.
+#if __has_include(<catch2/catch_session.hpp>)
+#include <catch2/catch_session.hpp>
+#include <catch2/reporters/catch_reporter_event_listener.hpp>
+#include <catch2/reporters/catch_reporter_registrars.hpp>
+using Listener = Catch::EventListenerBase;
+#else
+#define CATCH_CONFIG_RUNNER
+#include <catch2/catch.hpp>
+using Listener = Catch::TestEventListenerBase;
+#endif
+
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <vector>
+
+namespace {
+
+bool ran_a_test = false, only_listed = true;
+
+template <class Counts>
+std::size_t skipped(const Counts& counts) {
+  if constexpr (requires { counts.skipped; }) return counts.skipped;  // Catch2 3.3 and newer
+  return 0;
+}
+
+/// Called at the end of the run, also when a signal ends it.
+struct CountTests : Listener {
+  using Listener::Listener;
+  void testRunEnded(const Catch::TestRunStats& stats) override {
+    const auto& tests = stats.totals.testCases;
+    only_listed = false;
+    ran_a_test = tests.passed + tests.failed + tests.failedButOk > 0;
+    const char* file = std::getenv("HEADLAB_TEST_COUNTS");
+    if (!file) return;
+    std::ofstream out(file);
+    out << tests.passed + tests.failedButOk << " passed, " << tests.failed << " failed";
+    if (skipped(tests) > 0) out << ", " << skipped(tests) << " skipped";
+    out << "\n";
+  }
+};
+CATCH_REGISTER_LISTENER(CountTests)
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  bool all = false;
+  std::vector<const char*> arguments;
+  for (int i = 0; i < argc; ++i) {
+    if (std::strcmp(argv[i], "--all") == 0) {
+      all = true;
+    } else {
+      arguments.push_back(argv[i]);
+    }
+  }
+  Catch::Session session;
+  const int wrong = session.applyCommandLine(static_cast<int>(arguments.size()), arguments.data());
+  if (wrong != 0) return wrong;
+  if (!all && session.configData().testsOrTags.empty()) session.configData().testsOrTags.emplace_back("~[long]");
+  const int code = session.run();
+  if (code != 0 || only_listed) return code;
+  return ran_a_test ? 0 : 4;
+}

@@ -1,0 +1,116 @@
+#pragma once
+
+#include <torch/torch.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <vector>
+
+/// Attention written out as loops over double numbers, from the formulas of 1706.03762 (section 3.2) and 2104.09864, to hold
+/// the walk to. It shares nothing with modules/: no kernels, no masks as tensors, one head and one query at a time.
+namespace headlab::reference {
+
+using torch::Tensor;
+
+inline Tensor in_double(const Tensor& x) { return x.detach().to(torch::kFloat64).contiguous(); }
+
+/// Rows h*K .. h*K+K-1 of `weight` [n*K, D] make unit h: x_BTD -> [B,n,T,K]. bias [n*K] may be undefined.
+inline Tensor project(const Tensor& x_BTD, const Tensor& weight, const Tensor& bias, int64_t K) {
+  const auto x = in_double(x_BTD), w = in_double(weight), c = bias.defined() ? in_double(bias) : torch::zeros({w.size(0)}, torch::kFloat64);
+  const auto xs = x.accessor<double, 3>();
+  const auto ws = w.accessor<double, 2>();
+  const auto cs = c.accessor<double, 1>();
+  const auto n = w.size(0) / K;
+  auto y = torch::zeros({x.size(0), n, x.size(1), K}, torch::kFloat64);
+  auto ys = y.accessor<double, 4>();
+  for (int64_t b = 0; b < x.size(0); ++b)
+    for (int64_t h = 0; h < n; ++h)
+      for (int64_t t = 0; t < x.size(1); ++t)
+        for (int64_t i = 0; i < K; ++i) {
+          ys[b][h][t][i] = cs[h * K + i];
+          for (int64_t d = 0; d < x.size(2); ++d) ys[b][h][t][i] += xs[b][t][d] * ws[h * K + i][d];
+        }
+  return y;
+}
+
+/// Turns the pair (2i, 2i+1) of each token by its place times base^(-2i/K).
+inline Tensor rotate(const Tensor& x_BHTK, double base) {
+  auto y = x_BHTK.clone();
+  const auto xs = x_BHTK.accessor<double, 4>();
+  auto ys = y.accessor<double, 4>();
+  for (int64_t b = 0; b < y.size(0); ++b)
+    for (int64_t h = 0; h < y.size(1); ++h)
+      for (int64_t t = 0; t < y.size(2); ++t)
+        for (int64_t i = 0; i + 1 < y.size(3); i += 2) {
+          const double angle = static_cast<double>(t) * std::pow(base, -static_cast<double>(i) / static_cast<double>(y.size(3)));
+          ys[b][h][t][i] = xs[b][h][t][i] * std::cos(angle) - xs[b][h][t][i + 1] * std::sin(angle);
+          ys[b][h][t][i + 1] = xs[b][h][t][i] * std::sin(angle) + xs[b][h][t][i + 1] * std::cos(angle);
+        }
+  return y;
+}
+
+/// Whether key s is visible to query t of head h in example b.
+using Sees = std::function<bool(int64_t b, int64_t h, int64_t t, int64_t s)>;
+
+inline Sees everything() {
+  return [](int64_t, int64_t, int64_t, int64_t) { return true; };
+}
+
+/// z_h = sum_s softmax_s(factor q_h k_s) v_s over the visible keys; zeros where none is.
+inline Tensor weigh(const Tensor& q_BHTK, const Tensor& k_BGSK, const Tensor& v_BGSK, const std::vector<int64_t>& group_of,
+                    double factor, const Sees& sees) {
+  const auto q = q_BHTK.accessor<double, 4>();
+  const auto k = k_BGSK.accessor<double, 4>();
+  const auto v = v_BGSK.accessor<double, 4>();
+  auto z = torch::zeros(q_BHTK.sizes(), torch::kFloat64);
+  auto zs = z.accessor<double, 4>();
+  const auto S = k_BGSK.size(2), K = q_BHTK.size(3);
+  for (int64_t b = 0; b < q_BHTK.size(0); ++b)
+    for (int64_t h = 0; h < q_BHTK.size(1); ++h)
+      for (int64_t t = 0; t < q_BHTK.size(2); ++t) {
+        const auto g = group_of[h];
+        std::vector<double> score(S, -std::numeric_limits<double>::infinity());
+        double largest = -std::numeric_limits<double>::infinity();
+        for (int64_t s = 0; s < S; ++s) {
+          if (!sees(b, h, t, s)) continue;
+          score[s] = 0;
+          for (int64_t i = 0; i < K; ++i) score[s] += factor * q[b][h][t][i] * k[b][g][s][i];
+          largest = std::max(largest, score[s]);
+        }
+        if (std::isinf(largest)) continue;
+        double sum = 0;
+        for (auto& one : score) sum += one = std::exp(one - largest);
+        for (int64_t s = 0; s < S; ++s)
+          for (int64_t i = 0; i < K; ++i) zs[b][h][t][i] += score[s] / sum * v[b][g][s][i];
+      }
+  return z;
+}
+
+/// y = sum_h z_h W_O^h + bias; weight [D, H*K], bias [D] may be undefined.
+inline Tensor concatenate(const Tensor& z_BHTK, const Tensor& weight, const Tensor& bias) {
+  const auto w = in_double(weight), c = bias.defined() ? in_double(bias) : torch::zeros({w.size(0)}, torch::kFloat64);
+  const auto z = z_BHTK.accessor<double, 4>();
+  const auto ws = w.accessor<double, 2>();
+  const auto cs = c.accessor<double, 1>();
+  const auto H = z_BHTK.size(1), K = z_BHTK.size(3);
+  auto y = torch::zeros({z_BHTK.size(0), z_BHTK.size(2), w.size(0)}, torch::kFloat64);
+  auto ys = y.accessor<double, 3>();
+  for (int64_t b = 0; b < y.size(0); ++b)
+    for (int64_t t = 0; t < y.size(1); ++t)
+      for (int64_t d = 0; d < y.size(2); ++d) {
+        ys[b][t][d] = cs[d];
+        for (int64_t h = 0; h < H; ++h)
+          for (int64_t i = 0; i < K; ++i) ys[b][t][d] += z[b][h][t][i] * ws[d][h * K + i];
+      }
+  return y;
+}
+
+/// z_h -> factor_h z_h.
+inline Tensor scale(const Tensor& z_BHTK, const std::vector<double>& factor_H) {
+  auto y = z_BHTK.clone();
+  for (int64_t h = 0; h < y.size(1); ++h) y.select(1, h).mul_(factor_H[h]);
+  return y;
+}
+
+}  // namespace headlab::reference

@@ -1,0 +1,877 @@
+// What must hold of every entry of every slot, each inside a small model. A new entry needs one row in the table below.
+#include <map>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <set>
+
+#include "modules/attention/gate/hard_concrete.h"
+#include "modules/attention/gate/route_experts.h"
+#include "modules/attention/gate/scalar.h"
+#include "modules/attention/gate/windows.h"
+#include "modules/attention/mix/concatenate.h"
+#include "modules/attention/project/mix_heads.h"
+#include "modules/attention/project/standard.h"
+#include "modules/attention/weigh/dot_product.h"
+#include "src/checkpoint/safetensors.h"
+#include "src/spec/dump.h"
+#include "tests/catch.h"
+#include "tests/support/scratch.h"
+#include "tests/support/models.h"
+#include "tests/support/operators.h"
+
+namespace headlab {
+namespace {
+
+// The table -----------------------------------------------------------------------------------------------------------
+
+/// What can't be asked of a row, and why; empty: it is asked.
+struct Exempt {
+  std::string cross;         // why the entry stands in self-attentions alone
+  std::string equal_bits;    // why causality holds to rounding only
+  std::string gradients;     // why differences of the output are not the gradients
+  std::string z_dot_grad_z;  // why z . dL/dz before the gates is not the gradient of a head's scale
+};
+
+struct Row {
+  std::string entry;  // what it tries: "gate.windows"
+  std::string with;   // and how
+  Choice model;
+  std::optional<AttentionOptions> attention;  // where the entry is part of an attention
+  Exempt exempt = {};
+  std::string name() const { return entry + (with.empty() ? "" : " (" + with + ")"); }
+};
+
+Choice gate(const std::string& type) { return Choice(gate_catalogue, type); }
+
+Choice windows(std::vector<int64_t> of) {
+  auto choice = gate("windows");
+  choice.as<WindowsOptions>().windows = std::move(of);
+  return choice;
+}
+
+Choice hard_concrete() {
+  auto choice = gate("hard_concrete");
+  choice.as<HardConcreteOptions>().initial = 0.3;
+  choice.as<HardConcreteOptions>().penalty = 0.1;
+  return choice;
+}
+
+void grouped(AttentionOptions& a, int64_t groups) {
+  a.project.choose("grouped");
+  a.project.as<GroupedProjectOptions>().groups = groups;
+}
+
+void experts(AttentionOptions& a, const std::string& norm = "none") {
+  a.project.choose("experts");
+  a.mix.choose("experts");
+  auto route = gate("route_experts");
+  route.as<RouteExpertsOptions>().norm = norm;
+  a.gates.items = {route};
+}
+
+void mix_heads(AttentionOptions& a, std::vector<std::string> mix) {
+  Choice choice(adapter_catalogue, "mix_heads");
+  choice.as<MixHeadsOptions>().mix = std::move(mix);
+  a.then.items = {choice};
+}
+
+const std::string no_positions_between = "a cross-attention's queries and keys share no positions";
+const Exempt self_alone{.cross = no_positions_between};
+const Exempt routed{.equal_bits = "rows are multiplied expert by expert: how many stand in one product depends on all tokens"};
+
+std::vector<Row> attention_rows() {
+  std::vector<Row> rows;
+  const auto add = [&](const std::string& entry, const std::string& with, const std::function<void(AttentionOptions&)>& change,
+                       const Exempt& exempt = {}) {
+    auto attention = small_attention();
+    change(attention);
+    const auto options = small_encoder_decoder(attention, exempt.cross.empty() ? attention : small_attention());
+    rows.push_back({entry, with, model_choice("encoder_decoder", options), attention, exempt});
+  };
+  using A = AttentionOptions;
+  add("project.standard", "", [](A&) {});
+  add("project.standard", "no bias, heads wider than their share", [](A& a) {
+    a.head_width = 3;
+    a.project.as<StandardProjectOptions>().bias = false;
+  });
+  for (int64_t groups : {1, 2, 4})
+    add("project.grouped", std::to_string(groups) + " groups", [&](A& a) { grouped(a, groups); });
+  add("project.experts", "", [](A& a) { experts(a); }, routed);
+  add("adapter.mix_heads", "", [](A& a) { mix_heads(a, {"k", "v"}); });
+  add("adapter.mix_heads", "2 components, keys alone", [](A& a) {
+    grouped(a, 2);
+    mix_heads(a, {"k"});
+  });
+  add("adapter.mix_heads", "2 components, values alone, with rope", [](A& a) {
+    grouped(a, 2);
+    mix_heads(a, {"v"});
+    a.position.choose("rope");
+  }, self_alone);
+  add("position.none", "", [](A&) {});
+  add("position.rope", "", [](A& a) { a.position.choose("rope"); }, self_alone);
+  add("gate.windows", "", [](A& a) { a.gates.items = {windows({2, 0, 3, 0})}; }, self_alone);
+  add("gate.windows", "one for all", [](A& a) { a.gates.items = {windows({3})}; }, self_alone);
+  add("gate.windows", "uneven over groups, with rope", [](A& a) {
+    grouped(a, 2);
+    a.position.choose("rope");
+    a.gates.items = {windows({1, 3, 2, 2})};
+  }, self_alone);
+  add("gate.hard_concrete", "", [](A& a) { a.gates.items = {hard_concrete()}; });
+  add("gate.scalar", "", [](A& a) { a.gates.items = {gate("scalar")}; });
+  add("gate.hard_concrete", "then scalar", [](A& a) { a.gates.items = {hard_concrete(), gate("scalar")}; });
+  add("gate.scalar", "then hard_concrete", [](A& a) { a.gates.items = {gate("scalar"), hard_concrete()}; });
+  add("gate.head_norm", "", [](A& a) { a.gates.items = {gate("head_norm")}; },
+      {.z_dot_grad_z = "the norm undoes a scale of z: the gradient before it is not the one after"});
+  auto stopped = routed;
+  stopped.gradients = "the sum that a weight is divided by is held fixed in the backward pass, by definition";
+  add("gate.route_experts", "", [](A& a) { experts(a); }, routed);
+  add("gate.route_experts", "weights divided by their sum", [](A& a) { experts(a, "detached_sum"); }, stopped);
+  add("mix.concatenate", "", [](A&) {});
+  add("mix.concatenate", "no bias", [](A& a) { a.mix.as<ConcatenateOptions>().bias = false; });
+  add("mix.experts", "", [](A& a) { experts(a); }, routed);
+  add("score.dot_product", "", [](A&) {});
+  add("score.dot_product", "scale 1", [](A& a) { a.weigh.score.as<DotProductOptions>().scale = 1.0; });
+  add("normalise.softmax", "", [](A&) {});
+  return rows;
+}
+
+std::vector<Row> model_rows() {
+  std::vector<Row> rows;
+  const auto add = [&](const std::string& entry, const std::string& with,
+                       const std::function<void(EncoderDecoderOptions&)>& change) {
+    auto options = small_encoder_decoder();
+    change(options);
+    rows.push_back({entry, with, model_choice("encoder_decoder", options), std::nullopt});
+  };
+  using O = EncoderDecoderOptions;
+  add("norm.layer_norm", "", [](O&) {});
+  add("norm.layer_norm", "without gamma and beta", [](O& o) { o.norm.as<LayerNormOptions>().affine = false; });
+  add("norm.none", "", [](O& o) { o.norm.choose("none"); });
+  for (const std::string type : {"relu", "gelu"})
+    add("feed_forward." + type, "", [&](O& o) {
+      for (auto* ff : {&o.encoder.feed_forward, &o.decoder.feed_forward}) {
+        ff->choose(type);
+        ff->as<PositionWiseOptions>().width = 5;
+      }
+    });
+  for (const std::string type : {"sinusoidal", "none"})
+    add("added_position." + type, "", [&](O& o) { o.embedding.position.choose(type); });
+  for (const std::string type : {"pre", "post"}) add("residual." + type, "", [&](O& o) { o.residual.choose(type); });
+  for (const std::string tie : {"all", "target", "none"})
+    add("model.encoder_decoder", "tie " + tie, [&](O& o) { o.embedding.tie = tie; });
+  rows.push_back({"model.decoder_only", "", model_choice("decoder_only", small_decoder_only()), std::nullopt});
+  rows.push_back({"model.encoder_only", "", model_choice("encoder_only", small_encoder_only()), std::nullopt});
+  auto untied = small_decoder_only();
+  untied.embedding.tie = "none";
+  rows.push_back({"model.decoder_only", "untied", model_choice("decoder_only", untied), std::nullopt});
+  return rows;
+}
+
+const std::vector<Row>& table() {
+  static const std::vector<Row> rows = [] {
+    auto all = attention_rows();
+    for (auto& row : model_rows()) all.push_back(row);
+    return all;
+  }();
+  return rows;
+}
+
+// Helpers -------------------------------------------------------------------------------------------------------------
+
+/// The exemptions of all entries of the row's attention.
+std::string exemption(const Row& row, std::string Traits::* which) {
+  if (!row.attention) return "";
+  const auto& a = *row.attention;
+  std::string reason = projects().traits(a.project.type()).*which;
+  for (const auto& adapter : a.then.items) reason += adapters().traits(adapter.type()).*which;
+  reason += positions().traits(a.position.type()).*which;
+  for (const auto& one : a.gates.items) reason += gates().traits(one.type()).*which;
+  reason += mixes().traits(a.mix.type()).*which;
+  reason += scores().traits(a.weigh.score.type()).*which;
+  return reason + normalisers().traits(a.weigh.normalise.type()).*which;
+}
+
+bool is_routed(const Row& row) { return row.attention && row.attention->project.type() == "experts"; }
+bool has_encoder(const Row& row) { return row.model.type() != "decoder_only"; }
+bool generates(const Row& row) { return row.model.type() != "encoder_only"; }
+
+/// The first row of the batch's tokens that a mask covers, of all rows one after another: [N, ...].
+Tensor real(const Tensor& x_BT, const Batch& batch) {
+  const auto T = batch.target_mask_BT.size(1);
+  return x_BT.narrow(1, 0, T).index({batch.target_mask_BT});
+}
+
+Batch rows_of(const Batch& batch, const Tensor& rows) {
+  const auto pick = [&](const Tensor& x) { return x.index_select(0, rows); };
+  return {pick(batch.source_BS), pick(batch.source_mask_BS), pick(batch.target_BT), pick(batch.target_mask_BT)};
+}
+
+Batch padded(const Batch& batch, int64_t more) {
+  const auto longer = [&](const Tensor& x) { return torch::constant_pad_nd(x, {0, more}); };
+  return {longer(batch.source_BS), longer(batch.source_mask_BS), longer(batch.target_BT), longer(batch.target_mask_BT)};
+}
+
+/// Two layers of four heads a stack, as a scale of ones and zeros.
+std::map<Stack, Tensor> mask_of_heads(const Model& model, const HeadTable& kept) {
+  auto scale = model.ones();
+  for (auto& [stack, ones] : scale) {
+    ones.zero_();
+    const auto& layers = kept.at(stack);
+    for (std::size_t layer = 0; layer < layers.size(); ++layer)
+      for (auto head : layers[layer]) ones[static_cast<int64_t>(layer)][head] = 1;
+  }
+  return scale;
+}
+
+/// The same lists for each stack of the model.
+HeadTable everywhere(const Model& model, const std::vector<std::vector<int64_t>>& layers) {
+  HeadTable kept;
+  for (const auto& [stack, count] : model.original_heads()) kept[stack] = layers;
+  return kept;
+}
+
+std::shared_ptr<Model> copy_of(const Model& model) { return std::dynamic_pointer_cast<Model>(model.clone()); }
+
+/// A pass with these head scales.
+Tensor scaled_logits(Model& model, const Batch& batch, const std::map<Stack, Tensor>& scale) {
+  Forward run;
+  run.scale = scale;
+  return model.logits(batch, run);
+}
+
+Tensor tapped_logits(Model& model, const Batch& batch, Tap& tap) {
+  Forward run;
+  run.taps = {&tap};
+  return model.logits(batch, run);
+}
+
+struct Precision {
+  torch::ScalarType type;
+  double close;    // two ways of the same sum
+  double removed;  // a model with fewer heads against one with masked heads
+};
+const Precision precisions[] = {{torch::kFloat32, 1e-5, 1e-5}, {torch::kFloat64, 1e-12, 1e-10}};
+const Precision& in_double = precisions[1];
+
+/// Calls `check` with each row's model, in evaluation mode.
+void for_each_row(const Precision& precision, const std::function<void(const Row&, Model&, const Batch&)>& check) {
+  DefaultDtype guard(precision.type);
+  const auto batch = small_batch();
+  for (const auto& row : table()) {
+    INFO(row.name() << ", " << torch::toString(precision.type));
+    auto model = make_model(row.model);
+    check(row, *model, batch);
+  }
+}
+
+}  // namespace
+
+// The claims ----------------------------------------------------------------------------------------------------------
+
+TEST_CASE("every entry of every slot has a row in the conformance table") {
+  std::map<std::string, std::vector<std::string>> slots{
+      {"project", projects().catalogue().names()},     {"adapter", adapters().catalogue().names()},
+      {"position", positions().catalogue().names()},   {"gate", gates().catalogue().names()},
+      {"mix", mixes().catalogue().names()},            {"score", scores().catalogue().names()},
+      {"normalise", normalisers().catalogue().names()}, {"norm", norms().catalogue().names()},
+      {"feed_forward", feed_forwards().catalogue().names()}, {"added_position", added_positions().catalogue().names()},
+      {"residual", residuals().catalogue().names()},   {"model", models().catalogue().names()}};
+  std::set<std::string> tried;
+  for (const auto& row : table()) tried.insert(row.entry);
+  for (const auto& [slot, entries] : slots)
+    for (const auto& entry : entries) {
+      INFO("tests/modules/conformance_test.cpp has no row for " << slot << "." << entry);
+      CHECK(tried.count(slot + "." + entry) == 1);
+    }
+}
+
+TEST_CASE("every entry keeps the rules between options") {
+  for (const auto& row : table()) {
+    INFO(row.name());
+    Problems problems;
+    row.model.options().rules(problems);
+    CHECK(problems.found.empty());
+  }
+}
+
+TEST_CASE("every entry gives logits of the stated shape, for other batches and lengths too") {
+  for_each_row(precisions[0], [](const Row&, Model& model, const Batch& batch) {
+    const auto logits = logits_of(model, batch);
+    CHECK(shape_text(logits) == "[3, 8, 11]");
+    CHECK(finite(real(logits, batch)));
+    Forward run;
+    CHECK(shape_text(model.hidden(batch, run)) == "[3, 8, 8]");
+    const auto one = torch::zeros({1}, torch::kLong);
+    const Batch small{batch.source_BS.narrow(0, 0, 1).narrow(1, 0, 1), {}, batch.target_BT.narrow(0, 0, 1).narrow(1, 0, 1), {}};
+    const auto of_one = logits_of(model, small);
+    CHECK(shape_text(of_one) == "[1, 1, 11]");
+    CHECK(finite(of_one));
+  });
+}
+
+TEST_CASE("the gradients of every entry of an attention are those of differences") {
+  DefaultDtype guard(torch::kFloat64);
+  for (const auto& row : table()) {
+    if (!row.attention || !row.exempt.gradients.empty()) continue;
+    for (const bool cross : {false, true}) {
+      if (cross && !row.exempt.cross.empty()) continue;
+      INFO(row.name() << (cross ? ", cross" : ", self"));
+      auto attention = make_attention(*row.attention, small_width, cross);
+      attention->train();  // with the noise of gates and the losses that they add
+      auto x = noise({2, 4, small_width}, "x").requires_grad_();
+      auto memory = noise({2, 3, small_width}, "memory").requires_grad_();
+      const auto weight = noise({2, 4, small_width}, "loss");
+      const auto loss = [&] {
+        Forward run;
+        run.noise_seed = 5;
+        Visibility see;
+        see.causal = !cross;
+        if (cross) see.key_mask_BS = mask_of({3, 2}, 3);
+        if (!cross) see.query_mask_BT = mask_of({4, 2}, 4);
+        auto sum = (attention->forward(call_of(x, run, see, cross ? memory : Tensor())) * weight).sum();
+        for (const auto& aux : run.aux) sum = sum + aux.sum;
+        return sum;
+      };
+      auto tensors = attention->named_parameters();
+      tensors.insert("x", x);
+      if (cross) tensors.insert("memory", memory);
+      attention->zero_grad();
+      loss().backward();
+      torch::NoGradGuard no_grad;
+      constexpr double step = 1e-6;
+      double worst = 0;
+      std::string where;
+      for (auto& item : tensors) {
+        auto values = item.value().view(-1);
+        const auto gradient = item.value().grad().defined() ? item.value().grad().reshape(-1) : torch::zeros_like(values);
+        for (int64_t i = 0; i < values.numel(); ++i) {
+          const auto before = values[i].item<double>();
+          values[i] = before + step;
+          const auto up = loss().item<double>();
+          values[i] = before - step;
+          const auto down = loss().item<double>();
+          values[i] = before;
+          const auto wrong = std::abs((up - down) / (2 * step) - gradient[i].item<double>());
+          if (wrong > worst) {
+            worst = wrong;
+            where = item.key();
+          }
+        }
+      }
+      INFO(where);
+      CHECK(worst < 2e-8);
+    }
+  }
+}
+
+TEST_CASE("the gradients of every model are those of differences, parameter by parameter, along a random direction") {
+  for_each_row(in_double, [](const Row& row, Model& model, const Batch& batch) {
+    if (!row.exempt.gradients.empty()) return;
+    model.train();
+    const auto weight = noise({3, 8, small_vocabulary}, "loss");
+    const auto loss = [&] {
+      Forward run;
+      run.noise_seed = 5;
+      auto sum = (model.logits(batch, run) * weight).sum();
+      for (const auto& aux : run.aux) sum = sum + aux.sum;
+      return sum;
+    };
+    loss().backward();
+    torch::NoGradGuard no_grad;
+    constexpr double step = 1e-6;
+    for (auto& item : model.named_parameters()) {
+      auto parameter = item.value();
+      INFO(item.key());
+      const auto direction = noise(parameter.sizes(), "direction/" + item.key());
+      REQUIRE(parameter.grad().defined());
+      parameter.add_(direction, step);
+      const auto up = loss().item<double>();
+      parameter.add_(direction, -2 * step);
+      const auto down = loss().item<double>();
+      parameter.add_(direction, step);
+      const auto along = (parameter.grad() * direction).sum().item<double>();
+      CHECK(std::abs((up - down) / (2 * step) - along) < 1e-6 * (1 + std::abs(along)));
+    }
+  });
+}
+
+TEST_CASE("what comes later never changes what a decoder says now, bit for bit") {
+  for_each_row(precisions[0], [](const Row& row, Model& model, const Batch& batch) {
+    if (!generates(row)) return;
+    torch::NoGradGuard no_grad;
+    const auto before = logits_of(model, batch);
+    for (const int64_t t : {0, 3, 6}) {
+      auto changed = batch;
+      changed.target_BT = batch.target_BT.clone();
+      auto later = changed.target_BT.slice(1, t + 1);
+      later.copy_((later - 2).remainder(8) + 3);
+      REQUIRE(!torch::equal(changed.target_BT, batch.target_BT));
+      const auto after = logits_of(model, changed);
+      INFO("tokens after " << t);
+      const auto now = after.narrow(1, 0, t + 1), then = before.narrow(1, 0, t + 1);
+      if (row.exempt.equal_bits.empty())
+        CHECK(torch::equal(now, then));
+      else
+        CHECK(difference(now, then) < 1e-6);
+      CHECK(!torch::equal(after.slice(1, t + 1), before.slice(1, t + 1)));
+    }
+  });
+}
+
+TEST_CASE("padding never changes what is said of real tokens") {
+  for_each_row(in_double, [](const Row& row, Model& model, const Batch& batch) {
+    torch::NoGradGuard no_grad;
+    const auto before = real(logits_of(model, batch), batch);
+    CHECK(difference(real(logits_of(model, padded(batch, 3)), batch), before) < 1e-12);
+    auto other_pads = batch;
+    other_pads.source_BS = batch.source_BS.masked_fill(batch.source_mask_BS.logical_not(), 4);
+    other_pads.target_BT = batch.target_BT.masked_fill(batch.target_mask_BT.logical_not(), 4);
+    CHECK(difference(real(logits_of(model, other_pads), batch), before) < 1e-12);
+    // Without a mask the same tokens are seen.
+    auto unmasked = batch;
+    unmasked.source_mask_BS = unmasked.target_mask_BT = {};
+    auto all = batch;
+    all.source_mask_BS = torch::ones_like(batch.source_mask_BS);
+    all.target_mask_BT = torch::ones_like(batch.target_mask_BT);
+    CHECK(difference(logits_of(model, unmasked), logits_of(model, all)) < 1e-12);
+    if (has_encoder(row)) CHECK(difference(real(logits_of(model, unmasked), batch), before) > 1e-6);
+  });
+}
+
+TEST_CASE("two evaluations are equal bit for bit, and leave the model as it is") {
+  for_each_row(precisions[0], [](const Row&, Model& model, const Batch& batch) {
+    torch::NoGradGuard no_grad;
+    std::map<std::string, Tensor> before;
+    for (const auto& item : model.named_parameters()) before[item.key()] = item.value().clone();
+    for (const auto& item : model.named_buffers()) before[item.key()] = item.value().clone();
+    Forward one, two;
+    one.noise_seed = 1;
+    two.noise_seed = 2;  // noise belongs to training
+    CHECK(torch::equal(model.logits(batch, one), model.logits(batch, two)));
+    CHECK(one.aux.empty());
+    model.train();
+    logits_of(model, batch);
+    for (const auto& item : model.named_parameters()) CHECK(torch::equal(item.value(), before.at(item.key())));
+    for (const auto& item : model.named_buffers()) CHECK(torch::equal(item.value(), before.at(item.key())));
+  });
+}
+
+TEST_CASE("dropout is off in evaluation and on in training") {
+  DefaultDtype guard(torch::kFloat32);
+  const auto batch = small_batch();
+  for (const auto& row : table()) {
+    if (row.model.type() != "encoder_decoder") continue;
+    INFO(row.name());
+    const auto plain = make_model(row.model);
+    const auto with = [&](const std::function<void(EncoderDecoderOptions&)>& change) {
+      auto choice = row.model;
+      change(choice.as<EncoderDecoderOptions>());
+      auto model = make_model(choice);
+      CHECK(torch::equal(logits_of(*model, batch), logits_of(*plain, batch)));
+      model->train();
+      plain->train();
+      torch::manual_seed(1);
+      CHECK(!torch::equal(logits_of(*model, batch), logits_of(*plain, batch)));
+      plain->eval();
+    };
+    with([](auto& o) { o.dropout = 0.8; });
+    with([](auto& o) {
+      for (auto* a : {&o.encoder.attention, &o.decoder.attention, &o.decoder.cross_attention}) a->weigh.dropout = 0.8;
+    });
+    with([](auto& o) {
+      for (auto* ff : {&o.encoder.feed_forward, &o.decoder.feed_forward}) ff->template as<PositionWiseOptions>().dropout = 0.8;
+    });
+  }
+}
+
+TEST_CASE("a clone is equal and independent") {
+  for_each_row(precisions[0], [](const Row&, Model& model, const Batch& batch) {
+    torch::NoGradGuard no_grad;
+    const auto before = logits_of(model, batch);
+    model.parameters().back().set_requires_grad(false);
+    std::shared_ptr<Model> clone;
+    {
+      DefaultDtype other(torch::kFloat64);  // what new tensors are does not matter
+      clone = copy_of(model);
+    }
+    CHECK(torch::equal(logits_of(*clone, batch), before));
+    CHECK(clone->is_training() == model.is_training());
+    auto mine = model.named_parameters(), its = clone->named_parameters();
+    REQUIRE(mine.keys() == its.keys());
+    for (const auto& item : mine) {
+      CHECK(its[item.key()].data_ptr() != item.value().data_ptr());
+      CHECK(its[item.key()].requires_grad() == item.value().requires_grad());
+    }
+    for (auto& item : its) item.value().add_(1);
+    CHECK(torch::equal(logits_of(model, batch), before));
+    CHECK(!torch::equal(logits_of(*clone, batch), before));
+  });
+}
+
+TEST_CASE("saved parameters come back to the same logits, uneven and empty layers included") {
+  Scratch scratch;
+  for_each_row(precisions[0], [&](const Row& row, Model& model, const Batch& batch) {
+    torch::NoGradGuard no_grad;
+    for (const bool pruned : {false, true}) {
+      if (pruned) model.keep(everywhere(model, {{1, 2}, {}}));
+      TensorMap tensors;
+      for (const auto& item : model.named_parameters()) tensors[item.key()] = item.value().detach();
+      for (const auto& item : model.named_buffers()) tensors[item.key()] = item.value();
+      write_safetensors(scratch / "model.safetensors", tensors);
+      const auto file = read_safetensors(scratch / "model.safetensors");
+      auto other = models().make(row.model, small_context(model.heads()));
+      for (auto& item : other->named_parameters()) item.value().fill_(std::nan(""));
+      for (auto* list : {new auto(other->named_parameters()), new auto(other->named_buffers())}) {
+        for (auto& item : *list) {
+          REQUIRE(file.tensors.at(item.key()).sizes() == item.value().sizes());
+          item.value().copy_(file.tensors.at(item.key()));
+        }
+        delete list;
+      }
+      other->eval();
+      CHECK(text_of(other->heads()) == text_of(model.heads()));
+      CHECK(torch::equal(logits_of(*other, batch), logits_of(model, batch)));
+    }
+  });
+}
+
+namespace {
+
+/// Changes every number of the options, at any depth.
+void change_all(Options& options) {
+  Fields fields;
+  options.describe(fields);
+  for (const auto& field : fields.all()) {
+    if (auto* const* v = std::get_if<int64_t*>(&field.value)) **v += 1;
+    if (auto* const* v = std::get_if<double*>(&field.value)) **v += 0.5;
+    if (auto* const* v = std::get_if<bool*>(&field.value)) **v = !**v;
+    if (auto* const* v = std::get_if<std::optional<int64_t>*>(&field.value)) **v = (**v).value_or(0) + 1;
+    if (auto* const* v = std::get_if<std::vector<int64_t>*>(&field.value)) (**v).push_back(1);
+    if (auto* const* v = std::get_if<Options*>(&field.value)) change_all(**v);
+    if (auto* const* v = std::get_if<Choice*>(&field.value)) change_all((**v).options());
+    if (auto* const* v = std::get_if<Choices*>(&field.value))
+      for (auto& item : (**v).items) change_all(item.options());
+  }
+}
+
+}  // namespace
+
+TEST_CASE("copied options are equal, independent, and make the same model") {
+  for (const auto& row : table()) {
+    INFO(row.name());
+    auto copy = row.model;
+    const auto text = dump_text(row.model.options());
+    CHECK(dump_text(copy.options()) == text);
+    const auto one = models().make(row.model, small_context()), two = models().make(copy, small_context());
+    const auto mine = one->named_parameters(), its = two->named_parameters();
+    REQUIRE(mine.keys() == its.keys());
+    for (const auto& item : mine) CHECK(its[item.key()].sizes() == item.value().sizes());
+    change_all(copy.options());
+    CHECK(dump_text(row.model.options()) == text);
+    CHECK(dump_text(copy.options()) != text);
+  }
+}
+
+TEST_CASE("a masked head equals a removed head") {
+  for (const auto& precision : precisions)
+    for_each_row(precision, [&](const Row& row, Model& model, const Batch& batch) {
+      torch::NoGradGuard no_grad;
+      const auto reason = exemption(row, &Traits::not_masked_equals_removed);
+      const auto full = logits_of(model, batch);
+      for (const std::vector<std::vector<int64_t>>& layers :
+           {std::vector<std::vector<int64_t>>{{0, 2}, {1}}, {{}, {1, 3}}, {{0, 1, 2, 3}, {3}}, {{}, {}}}) {
+        const auto kept = everywhere(model, layers);
+        auto removed = copy_of(model);
+        removed->keep(kept);
+        CHECK(text_of(removed->heads()) == text_of(kept));
+        CHECK((removed->original_heads() == model.original_heads()));
+        CHECK(removed->parameter_count() < model.parameter_count());
+        const auto logits = logits_of(*removed, batch);
+        CHECK(finite(real(logits, batch)));
+        CHECK(difference(real(logits, batch), real(full, batch)) > 1e-4);
+        if (reason.empty())
+          CHECK(difference(real(logits, batch), real(scaled_logits(model, batch, mask_of_heads(model, kept)), batch)) <
+                precision.removed);
+        // A scale goes by original heads before and after.
+        CHECK(difference(scaled_logits(*removed, batch, mask_of_heads(model, kept)), logits) < precision.close);
+      }
+    });
+}
+
+TEST_CASE("heads keep their original names however often others are removed") {
+  for_each_row(in_double, [](const Row&, Model& model, const Batch& batch) {
+    torch::NoGradGuard no_grad;
+    const auto last = everywhere(model, {{2}, {1, 3}});
+    auto once = copy_of(model), twice = copy_of(model);
+    once->keep(last);
+    twice->keep(everywhere(model, {{0, 2, 3}, {1, 3}}));
+    twice->keep(everywhere(model, {{2, 3}, {1, 3}}));
+    twice->keep(last);
+    CHECK(text_of(twice->heads()) == text_of(last));
+    CHECK(torch::equal(logits_of(*twice, batch), logits_of(*once, batch)));
+    const auto clone = copy_of(*twice);
+    CHECK(text_of(clone->heads()) == text_of(last));
+    CHECK(torch::equal(logits_of(*clone, batch), logits_of(*once, batch)));
+    CHECK_THROWS_AS(twice->keep(everywhere(model, {{0}, {1}})), UsageError);
+    CHECK(text_of(twice->heads()) == text_of(last));
+  });
+}
+
+TEST_CASE("scores and weights can be looked at without changing anything") {
+  for (const auto& precision : precisions)
+    for_each_row(precision, [&](const Row& row, Model& model, const Batch& batch) {
+      torch::NoGradGuard no_grad;
+      const auto reason = exemption(row, &Traits::no_weights);
+      int scores_seen = 0, weights_seen = 0;
+      LambdaTap tap([](At at, Site) { return at == At::scores || at == At::weights; },
+                    [&](At at, Site, Tensor value) {
+                      (at == At::scores ? scores_seen : weights_seen) += 1;
+                      if (at == At::weights) {
+                        const auto sums = value.sum(-1);
+                        CHECK(((sums - 1).abs().lt(1e-5).logical_or(sums.eq(0))).all().template item<bool>());
+                      }
+                      return value;
+                    });
+      const auto fast = logits_of(model, batch);
+      CHECK(difference(real(tapped_logits(model, batch, tap), batch), real(fast, batch)) < precision.close);
+      if (reason.empty()) {
+        CHECK(scores_seen == static_cast<int>(model.mixers().size()));
+        CHECK(weights_seen == static_cast<int>(model.mixers().size()));
+      }
+    });
+}
+
+TEST_CASE("a tap that looks at everything changes no bit of what the instrumented path gives") {
+  for_each_row(precisions[0], [](const Row& row, Model& model, const Batch& batch) {
+    torch::NoGradGuard no_grad;
+    LambdaTap weights([](At at, Site) { return at == At::weights; }, [](At, Site, Tensor value) { return value; });
+    std::set<At> seen;
+    LambdaTap all([](At, Site) { return true; }, [&](At at, Site, Tensor value) {
+      seen.insert(at);
+      return value;
+    });
+    CHECK(torch::equal(tapped_logits(model, batch, all), tapped_logits(model, batch, weights)));
+    CHECK(seen.count(At::z) == 1);
+    CHECK(seen.count(At::residual_mid) == 1);
+    CHECK(seen.count(At::logits) == 1);
+    CHECK((seen.count(At::o) == 1 || is_routed(row)));
+  });
+}
+
+TEST_CASE("heads replaced by zeros equal heads of scale 0") {
+  for (const auto& precision : precisions)
+    for_each_row(precision, [&](const Row& row, Model& model, const Batch& batch) {
+      torch::NoGradGuard no_grad;
+      const auto compare = [&](const std::vector<int64_t>& zeroed) {
+        LambdaTap tap([](At at, Site) { return at == At::z; }, [&](At, Site, Tensor z) {
+          z = z.clone();
+          if (zeroed.size() == static_cast<std::size_t>(small_heads)) return torch::zeros_like(z);
+          for (auto head : zeroed) z.select(1, head).zero_();
+          return z;
+        });
+        auto scale = model.ones();
+        for (auto& [stack, ones] : scale)
+          for (auto head : zeroed) ones.select(1, head).zero_();
+        CHECK(difference(tapped_logits(model, batch, tap), scaled_logits(model, batch, scale)) < precision.close);
+        CHECK(difference(logits_of(model, batch), scaled_logits(model, batch, scale)) > 1e-4);
+      };
+      compare({0, 1, 2, 3});
+      if (!is_routed(row)) compare({1, 2});  // the slots of a routed token are no heads
+    });
+}
+
+TEST_CASE("each row of a batch is what it is alone") {
+  for (const auto& precision : precisions)
+    for_each_row(precision, [&](const Row& row, Model& model, const Batch& batch) {
+      if (!exemption(row, &Traits::not_row_independent).empty()) return;
+      torch::NoGradGuard no_grad;
+      const auto together = logits_of(model, batch);
+      for (int64_t b = 0; b < 3; ++b) {
+        const auto alone = logits_of(model, rows_of(batch, torch::tensor({b})));
+        CHECK(difference(alone, together.narrow(0, b, 1)) < precision.close);
+      }
+    });
+}
+
+TEST_CASE("a cache gives what the full pass gives, token by token and in chunks") {
+  for (const auto& precision : precisions)
+    for_each_row(precision, [&](const Row& row, Model& model, const Batch& batch) {
+      if (!generates(row)) return;
+      torch::NoGradGuard no_grad;
+      const auto full = logits_of(model, batch);
+      for (const std::vector<int64_t>& chunks :
+           {std::vector<int64_t>{1, 1, 1, 1, 1, 1, 1, 1}, {3, 1, 1, 1, 1, 1}, {5, 3}, {2, 2, 2, 2}, {7, 1}, {8}}) {
+        Forward run;
+        auto stepper = model.stepper(batch, run);
+        int64_t read = 0;
+        for (auto length : chunks) {
+          const auto logits = stepper->step(batch.target_BT.narrow(1, read, length), run);
+          read += length;
+          INFO("after " << read << " tokens, chunk of " << length);
+          CHECK(difference(logits, full.select(1, read - 1)) < precision.close);
+        }
+      }
+      // A beam that takes other rows' places goes on as they would have.
+      Forward run;
+      auto stepper = model.stepper(batch, run);
+      const auto places = torch::tensor({2, 0, 0}, torch::kLong);
+      stepper->step(batch.target_BT.narrow(1, 0, 4), run);
+      stepper->reorder(places);
+      const auto moved = rows_of(batch, places);
+      CHECK(difference(stepper->step(moved.target_BT.narrow(1, 4, 1), run), logits_of(model, moved).select(1, 4)) <
+            precision.close);
+      CHECK_THROWS_AS(stepper->step(batch.target_BT.repeat({1, 2}), run), ShapeError);
+    });
+}
+
+TEST_CASE("a scale for each example is that example's scale") {
+  for_each_row(in_double, [](const Row&, Model& model, const Batch& batch) {
+    torch::NoGradGuard no_grad;
+    std::map<Stack, Tensor> shared, each;
+    for (const auto& [stack, ones] : model.ones()) {
+      each[stack] = noise({3, ones.size(0), ones.size(1)}, "scale/" + stack_name(stack));
+      shared[stack] = each[stack][0];
+    }
+    const auto logits = scaled_logits(model, batch, each);
+    for (int64_t b = 0; b < 3; ++b) {
+      std::map<Stack, Tensor> own;
+      for (const auto& [stack, scale] : each) own[stack] = scale[b];
+      CHECK(difference(scaled_logits(model, batch, own)[b], logits[b]) < 1e-12);
+    }
+    // Beams: rows say whose scale is theirs.
+    Forward run;
+    run.scale = each;
+    run.rows_B = torch::tensor({0, 0, 0}, torch::kLong);
+    CHECK(difference(model.logits(batch, run), scaled_logits(model, batch, shared)) < 1e-12);
+    CHECK(difference(scaled_logits(model, batch, model.ones()), logits_of(model, batch)) == 0);
+    for (auto& [stack, scale] : shared) scale = scale.narrow(1, 0, small_heads - 1);
+    CHECK_THROWS_AS(scaled_logits(model, batch, shared), ShapeError);
+  });
+}
+
+TEST_CASE("the gradient of a head's scale is the sum of z . dL/dz") {  // 1905.10650
+  for_each_row(in_double, [](const Row& row, Model& model, const Batch& batch) {
+    const auto weight = noise({3, 8, small_vocabulary}, "loss");
+    Forward run;
+    run.scale = model.ones();
+    for (auto& [stack, scale] : run.scale) scale.requires_grad_();
+    std::map<Site, Tensor> z;
+    LambdaTap tap([](At at, Site) { return at == At::z; }, [&](At, Site site, Tensor value) {
+      value.retain_grad();
+      return z[site] = value;
+    });
+    run.taps = {&tap};
+    (model.logits(batch, run) * weight).sum().backward();
+    for (const auto& [stack, scale] : run.scale) {
+      const auto gradient = scale.grad();
+      for (int64_t layer = 0; layer < gradient.size(0); ++layer) {
+        INFO(to_string(Site{stack, layer}));
+        const auto& of_site = z.at({stack, layer});
+        const auto by_head = (of_site * of_site.grad()).sum(at::IntArrayRef{0, 2, 3});
+        if (!row.exempt.z_dot_grad_z.empty()) continue;
+        if (is_routed(row))  // slots are not heads, but their sum is
+          CHECK(std::abs(by_head.sum().item<double>() - gradient[layer].sum().item<double>()) < 1e-10);
+        else
+          CHECK(difference(by_head, gradient[layer]) < 1e-10);
+      }
+      // And that of differences, for each head.
+      torch::NoGradGuard no_grad;
+      constexpr double step = 1e-5;
+      const auto loss = [&](int64_t layer, int64_t head, double by) {
+        auto changed = model.ones();
+        changed[stack][layer][head] += by;
+        return (scaled_logits(model, batch, changed) * weight).sum().item<double>();
+      };
+      for (int64_t layer = 0; layer < gradient.size(0); ++layer)
+        for (int64_t head = 0; head < gradient.size(1); ++head) {
+          const auto found = (loss(layer, head, step) - loss(layer, head, -step)) / (2 * step);
+          CHECK(std::abs(found - gradient[layer][head].item<double>()) < 1e-6 * (1 + std::abs(found)));
+        }
+    }
+  });
+}
+
+TEST_CASE("initialise draws every parameter, by its name and the seed alone") {
+  for_each_row(precisions[0], [](const Row& row, Model& model, const Batch&) {
+    for (auto& item : model.named_parameters()) {
+      torch::NoGradGuard no_grad;
+      item.value().fill_(std::nan(""));
+    }
+    initialise(model, 11);
+    for (const auto& item : model.named_parameters()) {
+      INFO(item.key());
+      CHECK(finite(item.value()));
+      CHECK(item.value().requires_grad());
+    }
+    const auto same = models().make(row.model, small_context());
+    torch::manual_seed(99);
+    initialise(*same, 11);
+    bool any_differs = false;
+    const auto other = models().make(row.model, small_context());
+    initialise(*other, 12);
+    const auto mine = model.named_parameters();
+    for (const auto& item : same->named_parameters()) CHECK(torch::equal(item.value(), mine[item.key()]));
+    for (const auto& item : other->named_parameters()) any_differs = any_differs || !torch::equal(item.value(), mine[item.key()]);
+    CHECK(any_differs);
+    DefaultDtype guard(torch::kFloat64);  // the same numbers, to rounding, in another type
+    const auto wide = models().make(row.model, small_context());
+    initialise(*wide, 11);
+    for (const auto& item : wide->named_parameters()) CHECK(difference(item.value(), mine[item.key()]) < 1e-6);
+  });
+}
+
+TEST_CASE("axes cover each dimension that they list whole, and name all that removal changes") {
+  for_each_row(precisions[0], [](const Row&, Model& model, const Batch&) {
+    for (const auto& [site, mixer] : model.mixers()) {
+      INFO(to_string(site));
+      std::map<std::pair<std::string, int64_t>, std::map<int64_t, HeadAxis>> listed;
+      for (const auto& axis : mixer->axes().all()) listed[{axis.parameter, axis.dim}][axis.offset] = axis;
+      const auto* attention = dynamic_cast<Attention*>(mixer);
+      REQUIRE(attention);
+      auto parameters = mixer->named_parameters();
+      for (const auto& item : mixer->named_buffers()) parameters.insert(item.key(), item.value());
+      for (const auto& [place, stretches] : listed) {
+        INFO(place.first << ", dim " << place.second);
+        REQUIRE(parameters.contains(place.first));
+        int64_t end = 0;
+        for (const auto& [offset, axis] : stretches) {
+          CHECK(offset == end);
+          end += axis.width * (axis.unit == Unit::head ? attention->shape().H() : attention->shape().G());
+        }
+        CHECK(end == parameters[place.first].size(place.second));
+      }
+      std::map<std::string, std::vector<int64_t>> before;
+      for (const auto& item : parameters) before[item.key()] = item.value().sizes().vec();
+      const auto each = entries_per_head(*mixer, mixer->axes());
+      int64_t of_heads = 0;
+      for (const auto& item : mixer->named_parameters()) {
+        const auto mask = entries_of(*mixer, mixer->axes(), item.key(), {0, 1, 2, 3});
+        if (mask.defined()) of_heads += mask.sum().item<int64_t>();
+      }
+      CHECK(of_heads == 4 * each);
+      mixer->keep({1, 3});
+      for (const auto& item : mixer->named_parameters())
+        for (int64_t dim = 0; dim < item.value().dim(); ++dim)
+          if (item.value().size(dim) != before.at(item.key())[dim]) CHECK(listed.count({item.key(), dim}) == 1);
+    }
+  });
+}
+
+TEST_CASE("every entry runs LibTorch's fused kernel, in evaluation and forward and backward without dropout") {
+  for_each_row(precisions[0], [](const Row& row, Model& model, const Batch& batch) {
+    if (!exemption(row, &Traits::no_weights).empty()) return;
+    const auto check = [&](const std::map<std::string, int>& ran) {
+      const auto times = [&](const std::string& name) { return ran.count(name) ? ran.at(name) : 0; };
+      CHECK(times("aten::_scaled_dot_product_flash_attention_for_cpu") >= static_cast<int>(model.mixers().size()));
+      CHECK(times("aten::_scaled_dot_product_attention_math") == 0);
+    };
+    check(operators_of([&] {
+      torch::NoGradGuard no_grad;
+      logits_of(model, batch);
+    }));
+    model.train();
+    check(operators_of([&] { logits_of(model, batch).sum().backward(); }));
+  });
+}
+
+}  // namespace headlab

@@ -1,0 +1,85 @@
+#include "tests/support/program.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+#include <thread>
+
+namespace headlab::test {
+namespace {
+
+std::string slurp(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+}  // namespace
+
+Finished run_program(const std::vector<std::string>& arguments, double kill_after, const std::string& input) {
+  Folder folder;
+  const auto in = folder.write("in", input);
+  const auto out = folder.path() / "out", err = folder.path() / "err";
+  std::vector<char*> argv{const_cast<char*>(HEADLAB_PROGRAM)};
+  for (const auto& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  const pid_t child = fork();
+  if (child < 0) throw std::runtime_error("fork failed");
+  if (child == 0) {
+    dup2(open(in.c_str(), O_RDONLY), 0);
+    dup2(open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), 1);
+    dup2(open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), 2);
+    execv(HEADLAB_PROGRAM, argv.data());
+    _exit(127);
+  }
+  int status = 0;
+  if (kill_after > 0) {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(kill_after);
+    pid_t done = 0;
+    while (done == 0 && std::chrono::steady_clock::now() < until) {
+      done = waitpid(child, &status, WNOHANG);
+      if (done == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    if (done == 0) {
+      kill(child, SIGKILL);
+      waitpid(child, &status, 0);
+    }
+  } else {
+    waitpid(child, &status, 0);
+  }
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status), slurp(out), slurp(err)};
+}
+
+Folder::Folder() {
+  auto name = (std::filesystem::temp_directory_path() / "headlab-test-XXXXXX").string();
+  if (!mkdtemp(name.data())) throw std::runtime_error("no temporary folder could be made");
+  path_ = name;
+}
+
+Folder::~Folder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+std::filesystem::path Folder::write(const std::string& name, const std::string& text) const {
+  std::ofstream(path_ / name, std::ios::binary) << text;
+  return path_ / name;
+}
+
+std::filesystem::path only_run(const std::filesystem::path& out, const std::string& name) {
+  std::filesystem::path found;
+  for (const auto& entry : std::filesystem::directory_iterator(out / name)) {
+    if (!found.empty()) throw std::runtime_error("more than one run in " + (out / name).string());
+    found = entry.path();
+  }
+  return found;
+}
+
+}  // namespace headlab::test
