@@ -61,7 +61,8 @@ std::optional<std::filesystem::path> latest_checkpoint(const std::filesystem::pa
 /// complete one, and what an interrupted save left.
 void keep_latest_checkpoints(const std::filesystem::path& root, int64_t keep);
 
-/// Parameters and buffers by name, detached, sharing their storage with the module; tied ones under each of their names.
+/// Parameters and buffers by name, detached, sharing their storage with the module; tied ones under each of their
+/// names.
 TensorMap named_tensors(const torch::nn::Module& module);
 
 /// Copies `tensors` into the module's parameters and buffers, in place, so that ties stay. First all names, shapes and

@@ -15,8 +15,7 @@ def log_probabilities(self, logits: Tensor) -> Tensor:
         log_p[:, self.target_pad] = never
     if self.target_bos < log_p.size(1) and self.target_bos != self.target_eos:
         log_p[:, self.target_bos] = never
-    if bool(torch.isnan(log_p).any()):
-        raise RuntimeError("decoding: the model gave NaN for the next token's probability; its weights or its input are not finite")
+    assert not bool(torch.isnan(log_p).any()), "decoding: the model gave NaN; its weights or its input are not finite"
     return log_p
 
 def length_divisor(self, length: int, alpha: float) -> float:
@@ -133,10 +132,8 @@ def beam_search(self, memory: Tensor, mask: Tensor, limits: Tensor, beam: int, l
     return out[:, :used], scores
 
 def search(self, memory: Tensor, mask: Tensor, limits: Tensor, beam: int, length_penalty: float) -> Tuple[Tensor, Tensor]:
-    if beam < 1:
-        raise RuntimeError("beam: expected 1 (greedy) or more, got {}".format(beam))
-    if length_penalty < 0.0:
-        raise RuntimeError("length_penalty: expected 0 or more, got {}".format(length_penalty))
+    assert beam >= 1, "beam: expected 1 (greedy) or more, got {}".format(beam)
+    assert length_penalty >= 0.0, "length_penalty: expected 0 or more, got {}".format(length_penalty)
     if memory.size(0) == 0:
         return limits.view(0, 1)[:, :0], limits.double()
     if beam == 1:

@@ -529,8 +529,7 @@ void define_translate(torch::jit::Module& module, const std::string& defaults, c
   if (!refused.empty()) {
     std::string quoted;
     for (const char c : refused) quoted += c == '"' || c == '\\' || c == '\n' ? std::string("'") : std::string(1, c);
-    module.define("def translate(self, texts: List[str]) -> List[str]:\n    raise RuntimeError(\"translate: " + quoted +
-                  "; use translate_ids\")\n    return texts\n");
+    module.define("def translate(self, texts: List[str]) -> List[str]:\n    assert False, \"translate: " + quoted + "; use translate_ids\"\n    return texts\n");
     return;
   }
   module.define(R"script(

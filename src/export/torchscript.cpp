@@ -83,8 +83,7 @@ void record_model(torch::jit::Module& module, EncoderDecoder& model, const Expor
 // dtype 4 is long.
 const char* const methods = R"script(
 def check_length(self, what: str, length: int):
-    if length > self.max_length:
-        raise RuntimeError("{}: expected at most {} tokens, got {}".format(what, self.max_length, length))
+    assert length <= self.max_length, "{}: expected at most {} tokens, got {}".format(what, self.max_length, length)
 
 def encode(self, source: Tensor, mask: Tensor) -> Tensor:
     self.check_length("source", source.size(1))
@@ -100,8 +99,7 @@ def begin(self, target: Tensor, memory: Tensor, mask: Tensor) -> Tuple[Tensor, L
     return self.recorded_begin(target, memory, mask)
 
 def step(self, ids: Tensor, length: int, mask: Tensor, caches: List[Tensor]) -> Tuple[Tensor, List[Tensor]]:
-    if ids.size(1) != 1:
-        raise RuntimeError("step: expected ids [B, 1], got [{}, {}]".format(ids.size(0), ids.size(1)))
+    assert ids.size(1) == 1, "step: expected ids [B, 1], got [{}, {}]".format(ids.size(0), ids.size(1))
     self.check_length("target", length + 1)
     position = torch.full([1], length, dtype=4, device=ids.device)
     return self.recorded_step(ids, position, mask, caches)
@@ -137,8 +135,7 @@ def limits_of(self, lengths: Tensor, max_length: int) -> Tensor:
     return limits.clamp(max=self.max_length - 1)
 
 def translate_with_scores(self, source: Tensor, beam: int, length_penalty: float, max_length: int) -> Tuple[Tensor, Tensor]:
-    if source.dim() != 2:
-        raise RuntimeError("source: expected ids [B, S], got {} dimensions".format(source.dim()))
+    assert source.dim() == 2, "source: expected ids [B, S], got {} dimensions".format(source.dim())
     real = source != self.source_pad
     lengths = real.sum(1)
     ids = torch.cat([source, torch.full_like(source[:, :1], self.source_pad)], 1)

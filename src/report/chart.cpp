@@ -41,11 +41,16 @@ struct Axis {
     return value >= low - slack && value <= high + slack;
   }
   double from, to, low, high;
+  double step() const { return ticks[1] - ticks[0]; }
   std::vector<double> ticks;
 };
 
-std::string tick_text(double value) {
-  return std::abs(value) >= 100'000 ? short_number(value) : significant(std::abs(value) < 1e-12 ? 0 : value, 6);
+/// A tick's number; all of an axis have equally many digits after the point.
+std::string tick_text(double value, double step) {
+  if (std::abs(value) < step / 2) return "0";
+  if (step >= 1) return std::abs(value) >= 100'000 ? short_number(value) : significant(value, 6);
+  auto digits = static_cast<int>(std::ceil(-std::log10(step) - 1e-9));
+  return digits <= 4 ? fixed(value, digits) : significant(value, 3);
 }
 
 }  // namespace
@@ -108,12 +113,14 @@ std::string Chart::html() const {
                     html::escape(summary + " (" + x_title + ")") + "\">\n<g class=\"axes\">";
   for (auto tick : y.ticks) {
     svg += "<path d=\"M" + at(left, y(tick)) + "H" + fixed(width - right, 1) + "\"/><text x=\"" + fixed(left - 7, 1) +
-           "\" y=\"" + fixed(y(tick) + 4, 1) + "\" text-anchor=\"end\">" + html::escape(tick_text(tick)) + "</text>";
+           "\" y=\"" + fixed(y(tick) + 4, 1) + "\" text-anchor=\"end\">" + html::escape(tick_text(tick, y.step())) +
+           "</text>";
   }
   for (auto tick : x.ticks) {
     if (!x.holds(tick)) continue;
     svg += "<path d=\"M" + at(x(tick), height - bottom) + "v5\"/><text x=\"" + fixed(x(tick), 1) + "\" y=\"" +
-           fixed(height - bottom + 18, 1) + "\" text-anchor=\"middle\">" + html::escape(tick_text(tick)) + "</text>";
+           fixed(height - bottom + 18, 1) + "\" text-anchor=\"middle\">" + html::escape(tick_text(tick, x.step())) +
+           "</text>";
   }
   svg += "<text x=\"" + fixed((left + width - right) / 2, 1) + "\" y=\"" + fixed(height - 8, 1) +
          "\" text-anchor=\"middle\">" + html::escape(x_title) + "</text></g>\n";
@@ -151,7 +158,8 @@ std::string Chart::html() const {
   }
   bool one = bands.empty() && std::count_if(lines.begin(), lines.end(), [](auto& line) { return !line.faint; }) < 2;
   return "<figure class=\"chart\"><figcaption><b>" + html::escape(title) + "</b>" +
-         (one ? "" : "<span class=\"legend\">" + legend + bands_legend + "</span>") + "</figcaption>\n" + svg + "</svg></figure>\n";
+         (one ? "" : "<span class=\"legend\">" + legend + bands_legend + "</span>") + "</figcaption>\n" + svg +
+         "</svg></figure>\n";
 }
 
 }  // namespace headlab

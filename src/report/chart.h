@@ -26,8 +26,8 @@ struct Chart {
   std::vector<Line> lines;
   std::vector<Band> bands;
 
-  /// An HTML figure; empty where no point can be drawn. Lines of many points are drawn by the lowest and highest of each
-  /// stretch, so that no spike is lost.
+  /// An HTML figure; empty where no point can be drawn. Lines of many points are drawn by the lowest and highest of
+  /// each stretch, so that no spike is lost.
   std::string html() const;
 };
 

@@ -31,13 +31,16 @@ Colour between(const Colour (&stops)[N], double share) {
 std::string hex(const Colour& colour) {
   char text[8];
   std::snprintf(text, sizeof text, "#%02x%02x%02x", static_cast<unsigned>(std::lround(colour[0])) & 255u,
-                static_cast<unsigned>(std::lround(colour[1])) & 255u, static_cast<unsigned>(std::lround(colour[2])) & 255u);
+                static_cast<unsigned>(std::lround(colour[1])) & 255u,
+                static_cast<unsigned>(std::lround(colour[2])) & 255u);
   return text;
 }
 
 /// Relative luminance (WCAG 2): where black text reads better than white.
 bool is_light(const Colour& colour) {
-  auto linear = [](double c) { return c / 255 <= 0.04045 ? c / 255 / 12.92 : std::pow((c / 255 + 0.055) / 1.055, 2.4); };
+  auto linear = [](double c) {
+    return c / 255 <= 0.04045 ? c / 255 / 12.92 : std::pow((c / 255 + 0.055) / 1.055, 2.4);
+  };
   return 0.2126 * linear(colour[0]) + 0.7152 * linear(colour[1]) + 0.0722 * linear(colour[2]) > 0.179;
 }
 
@@ -66,8 +69,9 @@ std::string grids(const StackSizes& sizes, const std::string& title, CellOf cell
   std::string result = "<div class=\"maps\">";
   for (auto& stack : sizes.stacks()) {
     auto size = sizes.sizes.at(stack);
-    result += "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"" + html::escape(title + ", " + stack) +
-              "\"><table class=\"map\"><caption><b>" + html::escape(stack) + "</b> " + html::escape(stack_title(stack)) +
+    result += "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"" +
+              html::escape(title + ", " + stack) + "\"><table class=\"map\"><caption><b>" + html::escape(stack) +
+              "</b> " + html::escape(stack_title(stack)) +
               "</caption><thead><tr><th scope=\"col\"><small>layer \\ head</small></th>";
     for (int64_t head = 0; head < size.heads; ++head) result += "<th scope=\"col\">" + std::to_string(head) + "</th>";
     result += "</tr></thead><tbody>\n";

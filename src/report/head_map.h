@@ -28,8 +28,8 @@ struct StackSizes {
 /// The anchor of a head's row in the page's table of heads.
 std::string head_anchor(const std::string& name);
 
-/// A value for each head as grids of layer x head, one a stack: an HTML table whose cells have a colour, their value and
-/// a link to the head's row. The scale is stated below.
+/// A value for each head as grids of layer x head, one a stack: an HTML table whose cells have a colour, their value
+/// and a link to the head's row. The scale is stated below.
 struct HeadMap {
   std::string title, unit;               // unit: what the values are; "change of BLEU"
   std::map<std::string, double> values;  // by head

@@ -25,8 +25,8 @@ struct Row {
   std::string id = {};
 };
 
-/// A table whose first cell of each row names it, in a frame that scrolls on narrow screens. Columns without any content
-/// are left out. `headers` and `caption` are text.
+/// A table whose first cell of each row names it, in a frame that scrolls on narrow screens. Columns without any
+/// content are left out. `headers` and `caption` are text.
 std::string table(const std::string& caption, const std::vector<std::string>& headers, const std::vector<Row>& rows,
                   bool sortable = false);
 

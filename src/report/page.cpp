@@ -35,13 +35,15 @@ p, figure { margin: 0.5rem 0; }
 code, pre { font: 0.85rem/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, "Liberation Mono", monospace; }
 pre { background: var(--panel); border: 1px solid var(--rule); border-radius: 6px; padding: 0.7rem 0.9rem;
       overflow-x: auto; margin: 0.5rem 0; }
-.soft, .scale, .run { color: var(--soft); font-size: 0.9rem; }
-.run { margin: 0; overflow-wrap: anywhere; }
+.soft, .scale, .run { color: var(--soft); font-size: 0.9rem; overflow-wrap: anywhere; }
+.run { margin: 0; }
 nav { display: flex; flex-wrap: wrap; gap: 0.2rem 1rem; margin: 1.4rem 0 0; font-size: 0.92rem; }
 
 .verdicts { list-style: none; padding: 0; margin: 0.8rem 0; display: grid; gap: 0.5rem; }
-.verdicts li { display: grid; grid-template-columns: minmax(8.5rem, auto) 1fr auto; gap: 0.1rem 1rem; align-items: baseline;
-               background: var(--panel); border-left: 4px solid var(--good); border-radius: 4px; padding: 0.6rem 0.9rem; }
+.verdicts li { display: grid; grid-template-columns: minmax(9.3rem, auto) 1fr auto; gap: 0.1rem 1rem;
+  align-items: baseline;
+               background: var(--panel); border-left: 4px solid var(--good); border-radius: 4px;
+                 padding: 0.6rem 0.9rem; }
 .verdicts li.fails { border-left-color: var(--bad); }
 .verdicts b { color: var(--good); white-space: nowrap; }
 .verdicts .fails b { color: var(--bad); }
@@ -52,7 +54,8 @@ nav { display: flex; flex-wrap: wrap; gap: 0.2rem 1rem; margin: 1.4rem 0 0; font
 .scroll { overflow-x: auto; max-width: 100%; }
 table { border-collapse: collapse; font-size: 0.92rem; }
 caption { text-align: left; color: var(--soft); font-size: 0.9rem; padding: 0.2rem 0 0.35rem; }
-th, td { padding: 0.3rem 0.8rem 0.3rem 0; text-align: left; vertical-align: baseline; border-bottom: 1px solid var(--rule); }
+th, td { padding: 0.3rem 0.8rem 0.3rem 0; text-align: left; vertical-align: baseline;
+  border-bottom: 1px solid var(--rule); }
 th + th, td, th + td { padding-left: 0.4rem; }
 thead th { font-weight: 600; color: var(--soft); white-space: nowrap; }
 tbody th { font-weight: 500; }
@@ -63,14 +66,17 @@ tr:target { background: var(--mark); }
 .sortable button::after { content: " \2195"; opacity: 0.55; }
 .sortable [aria-sort="ascending"] button::after { content: " \2191"; opacity: 1; }
 .sortable [aria-sort="descending"] button::after { content: " \2193"; opacity: 1; }
-.tall .scroll { max-height: 32rem; overflow: auto; border: 1px solid var(--rule); border-radius: 6px; padding: 0 0.8rem; }
+.tall .scroll { max-height: 32rem; overflow: auto; border: 1px solid var(--rule); border-radius: 6px;
+  padding: 0 0.8rem; }
+.tall td { white-space: nowrap; }
 .tall thead th { position: sticky; top: 0; background: var(--ground); }
 
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 20rem), 1fr)); gap: 0.8rem; }
-.chart { background: var(--panel); border-radius: 6px; padding: 0.7rem 0.8rem 0.4rem; min-width: 0; max-width: 36rem; }
+.chart { background: var(--panel); border-radius: 6px; padding: 0.7rem 0.8rem 0.4rem; min-width: 0; max-width: 32rem; }
 .chart svg { width: 100%; height: auto; display: block; overflow: visible; }
 .chart svg text { font: 12px system-ui, sans-serif; fill: var(--soft); }
-figcaption { display: flex; flex-wrap: wrap; gap: 0 1rem; align-items: baseline; font-size: 0.92rem; margin-bottom: 0.3rem; }
+figcaption { display: flex; flex-wrap: wrap; gap: 0 1rem; align-items: baseline; font-size: 0.92rem;
+  margin-bottom: 0.3rem; }
 .legend { display: flex; flex-wrap: wrap; gap: 0 0.9rem; color: var(--soft); }
 .legend i { display: inline-block; width: 1.6em; margin-right: 0.4em; vertical-align: middle; border-top: 2.5px solid; }
 .legend i.dashed { border-top-style: dashed; }
@@ -85,14 +91,15 @@ figcaption { display: flex; flex-wrap: wrap; gap: 0 1rem; align-items: baseline;
 .marks circle { fill: currentColor; }
 .c0 { color: var(--c0); } .c1 { color: var(--c1); } .c2 { color: var(--c2); } .c3 { color: var(--c3); }
 
-.maps { display: flex; flex-wrap: wrap; gap: 0.8rem 1.2rem; }
+.maps { display: flex; flex-wrap: wrap; gap: 0.8rem 0.9rem; }
 .map { font-size: 0.76rem; font-variant-numeric: tabular-nums; border-collapse: separate; border-spacing: 2px; }
 .map th, .map td { border: 0; padding: 0; text-align: center; vertical-align: middle; }
 .map thead th { font-weight: 400; }
 .map small { font-size: 0.92em; white-space: nowrap; padding-right: 0.2rem; }
 .map tbody th { font-weight: 400; color: var(--soft); text-align: right; padding-right: 0.5rem; }
-.map td { min-width: 2.45rem; height: 1.8rem; border-radius: 3px; position: relative; }
-.map td a { display: grid; place-items: center; height: 100%; padding: 0 0.15rem; color: inherit; text-decoration: none; }
+.map td { min-width: 2.3rem; height: 1.8rem; border-radius: 3px; position: relative; }
+.map td a { display: grid; place-items: center; height: 100%; padding: 0 0.15rem; color: inherit;
+  text-decoration: none; }
 .map td a:hover { outline: 2px solid var(--link); border-radius: 3px; }
 .map .gone, .map .none { color: var(--soft); box-shadow: inset 0 0 0 1px var(--rule); }
 .map .kept { background: var(--c0); color: var(--ground); }
@@ -126,7 +133,8 @@ dl.facts dd { margin: 0; overflow-wrap: anywhere; }
           --bad: #a33f00; --c0: #0b6cb8; --c1: #c25400; --c2: #00795c; --c3: #8a4391; color-scheme: light; }
   body { max-width: none; padding: 0; font-size: 10pt; }
   nav { display: none; }
-  .map td, .ramp i, .verdicts li, .legend i, .map .kept { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
+  .map td, .ramp i, .verdicts li, .legend i, .map .kept { print-color-adjust: exact;
+    -webkit-print-color-adjust: exact; }
   figure, .sample, .verdicts li, .maps > div, tr { break-inside: avoid; }
   h2, h3 { break-after: avoid; }
   .tall .scroll { max-height: none; border: 0; padding: 0; }
@@ -164,8 +172,8 @@ std::string page(const std::string& title, const std::string& body) {
          "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
          "script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\">\n"
          "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>" +
-         html::escape(title) + "</title>\n<style>" + style + "</style>\n</head>\n<body>\n" + body + "<script>" + script +
-         "</script>\n</body>\n</html>\n";
+         html::escape(title) + "</title>\n<style>" + style + "</style>\n</head>\n<body>\n" + body + "<script>" +
+         script + "</script>\n</body>\n</html>\n";
 }
 
 }  // namespace headlab

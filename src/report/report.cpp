@@ -89,7 +89,8 @@ struct Run {
   std::vector<Stage> stages;
 };
 
-// ---------------------------------------------------------------------------------------------------- question, verdicts
+// ---------------------------------------------------------------------------------------------------- question,
+// verdicts
 
 constexpr std::pair<const char*, const char*> relations[] = {
     {"at_least", "≥"}, {"at_most", "≤"}, {"above", ">"}, {"below", "<"}, {"equals", "="}};
@@ -244,7 +245,8 @@ std::string results_table(const Run& run) {
     }
   }
   std::vector<std::string> headers = {"model", "split"};
-  for (auto& metric : metrics) headers.push_back(metric_title(metric) + (less_is_better(metric) ? " (less is better)" : ""));
+  for (auto& metric : metrics)
+    headers.push_back(metric_title(metric) + (less_is_better(metric) ? " (less is better)" : ""));
   headers.insert(headers.end(), {"heads", "parameters", "time"});
   bool repeated = false;
   std::vector<Row> table;
@@ -267,7 +269,7 @@ std::string results_table(const Run& run) {
   for (auto& [metric, signature] : signatures) {
     notes += "<p class=\"soft\">" + escape(metric_title(metric)) + ": <code>" + escape(signature) + "</code></p>\n";
   }
-  return html::table(repeated ? "Evaluations; of repetitions the mean, and the lowest to the highest" : "Evaluations",
+  return html::table(repeated ? "Evaluations; of repetitions the mean (lowest to highest)" : "Evaluations",
                      headers, table) + notes;
 }
 
@@ -416,7 +418,8 @@ Heads collect_heads(const Run& run) {
       positions.push_back(i);
     } else if (stage.type == "prune" || stage.type == "mask") {
       auto names = names_in(member(stage.result, stage.type == "prune" ? "removed" : "masked"));
-      heads.removals.push_back({i, stage.name, stage.type == "prune" ? "removed" : "masked", {names.begin(), names.end()}});
+      heads.removals.push_back(
+          {i, stage.name, stage.type == "prune" ? "removed" : "masked", {names.begin(), names.end()}});
     }
     auto& kept = member(stage.result, "kept");
     for (auto& [stack, layers] : kept.items()) {
@@ -640,10 +643,11 @@ std::string cost(const Run& run) {
       }
       return cell;
     };
-    rows.push_back({{text_cell(stage.name), text_cell(stage.type),
-                     seconds ? number_cell(duration(*seconds), *seconds) : Cell{}, count_cell(number_of(result, "steps")),
-                     count_cell(tokens), rate ? number_cell(short_number(*rate), *rate) : Cell{}, change("heads"),
-                     change("parameters"), change("flops"), change("bytes")}});
+    rows.push_back(
+        {{text_cell(stage.name), text_cell(stage.type), seconds ? number_cell(duration(*seconds), *seconds) : Cell{},
+          count_cell(number_of(result, "steps")), count_cell(tokens),
+          rate ? number_cell(short_number(*rate), *rate) : Cell{}, change("heads"), change("parameters"),
+          change("flops"), change("bytes")}});
   }
   if (auto seconds = number_of(run.results, "seconds"); seconds && !rows.empty()) {
     rows.push_back({{text_cell("in all"), Cell{}, number_cell(duration(*seconds), *seconds)}});
@@ -678,7 +682,8 @@ std::string facts(const json& value) {
 
 /// Stages that no other part of the page shows.
 std::string other_stages(const Run& run) {
-  static const std::set<std::string> shown = {"train", "evaluate", "score", "ablate", "prune", "mask", "curve", "repeat"};
+  static const std::set<std::string> shown = {"train", "evaluate", "score", "ablate",
+                                              "prune", "mask",     "curve", "repeat"};
   std::string result;
   for (auto& stage : run.stages) {
     if (shown.count(stage.type)) continue;

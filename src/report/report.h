@@ -6,9 +6,10 @@
 
 namespace headlab {
 
-/// The page that a person reads after a run: one HTML document that opens offline, in a browser or in print. Question and
-/// verdicts come first; then results, curves, head maps, every head in a table, what masking sets of heads does, pruning
-/// curves, samples side by side, cost, and how to repeat it. A part without results is left out. All text is escaped.
+/// The page that a person reads after a run: one HTML document that opens offline, in a browser or in print. Question
+/// and verdicts come first; then results, curves, head maps, every head in a table, what masking sets of heads does,
+/// pruning curves, samples side by side, cost, and how to repeat it. A part without results is left out. All text is
+/// escaped.
 ///
 /// `results` is results.json. Its stages are shown in their order, hence ordered_json; all keys may be missing:
 ///

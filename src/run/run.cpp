@@ -78,10 +78,9 @@ nlohmann::ordered_json environment_of(torch::Device device) {
 }
 
 void run_stages(const Choices& list, RunContext& context) {
-  auto& done = context.results()["stages"];
   for (const auto& stage : list.items) {
     const auto name = context.full(stage_name(stage));
-    if (done.contains(name)) {
+    if (context.results()["stages"].contains(name)) {
       if (std::filesystem::exists(context.folder().checkpoints(name) / "final")) context.use_model(name);
       context.console().line(stage.type(), stage_name(stage) + "  done before");
       continue;
@@ -90,7 +89,7 @@ void run_stages(const Choices& list, RunContext& context) {
     nlohmann::ordered_json result{{"type", stage.type()}};
     result.update(stages().make(stage)->run(context));
     result["wall_seconds"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count();
-    done[name] = std::move(result);
+    context.results()["stages"][name] = std::move(result);
     context.results()["metrics_bytes"] = context.metrics_bytes();
     context.save_results();
   }

@@ -55,6 +55,7 @@ void RunSpec::rules(Problems& problems) const {
   for (char c : name)
     if (!std::isalnum(static_cast<unsigned char>(c)) && c != '-' && c != '_' && c != '.')
       return problems.add("name", "expected letters, digits, '-', '_' and '.', since it names a folder; got \"" + name + "\"");
+  if (stages.items.empty()) problems.add("stages", "expected at least one stage, such as \"train\"");
   check_stages(stages, "stages", {}, problems);
 }
 

@@ -26,8 +26,8 @@ std::string fixed(double number, int digits);
 /// fixed, with its sign in front: "+0.4", "-31.2"; zero has none.
 std::string fixed_signed(double number, int digits);
 
-/// The columns that UTF-8 text takes on a terminal: combining marks take none, East Asian wide characters and emoji two.
-/// Bytes that are not UTF-8 and control characters count as one.
+/// The columns that UTF-8 text takes on a terminal: combining marks take none, East Asian wide characters and emoji
+/// two. Bytes that are not UTF-8 and control characters count as one.
 int64_t text_width(const std::string& text);
 
 /// The text, cut to at most `columns`, with "…" at its end where something was cut.

@@ -22,7 +22,9 @@ std::string Table::text(int64_t columns, int64_t indent) const {
   if (rows.empty()) return "";
   std::size_t count = header.size();
   for (auto& row : rows) count = std::max(count, row.size());
-  auto cell = [](const std::vector<std::string>& row, std::size_t i) { return i < row.size() ? row[i] : std::string(); };
+  auto cell = [](const std::vector<std::string>& row, std::size_t i) {
+    return i < row.size() ? row[i] : std::string();
+  };
 
   std::vector<int64_t> widths(count);
   std::vector<bool> numbers(count, true);

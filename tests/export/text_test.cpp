@@ -7,6 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "modules/base/random.h"
 #include "src/data/grammar/grammar.h"
 #include "src/decode/translate.h"
 #include "src/export/torchscript.h"
@@ -127,9 +128,9 @@ TEST_CASE("an exported file translates text, in C++ and in Python") {
   model_options.embedding.max_length = 64;
   model_options.embedding.tie = "target";
   model_options.encoder.attention.heads = model_options.decoder.attention.heads = model_options.decoder.cross_attention.heads = 2;
-  EncoderDecoder model(model_options, {source.size(), target.size(), {}});
-  fill(model, 0.3);
-  model.eval();
+  const auto model = std::make_shared<EncoderDecoder>(model_options, ModelContext{source.size(), target.size(), {}});
+  fill(*model, 0.3);
+  model->eval();
 
   ExportOptions options;
   options.source = {source.pad_id(), source.bos_id(), source.eos_id()};
@@ -139,7 +140,7 @@ TEST_CASE("an exported file translates text, in C++ and in Python") {
   options.source_tokenizer = source;
   options.target_tokenizer = target;
   options.lines = lines().test;
-  const auto report = export_torchscript(model, scratch / "model.pt", options);
+  const auto report = export_torchscript(*model, scratch / "model.pt", options);
   CHECK(report.no_text == "");
 
   std::vector<std::string> texts{"Die größte Übung, ärgerlich!", "", "naïve 漢字 🙂"};
@@ -148,7 +149,7 @@ TEST_CASE("an exported file translates text, in C++ and in Python") {
   for (const auto& text : texts) ids.push_back(source.encode(text));
   Forward run;
   std::vector<std::string> expected;
-  for (const auto& found : translate_ids(model, ids, options.source, options.target, options.search, 2000, run))
+  for (const auto& found : translate_ids(*model, ids, options.source, options.target, options.search, 2000, run))
     expected.push_back(target.decode(found[0].ids));
 
   auto file = torch::jit::load((scratch / "model.pt").string());

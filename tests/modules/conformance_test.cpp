@@ -26,10 +26,10 @@ namespace {
 
 /// What can't be asked of a row, and why; empty: it is asked.
 struct Exempt {
-  std::string cross;         // why the entry stands in self-attentions alone
-  std::string equal_bits;    // why causality holds to rounding only
-  std::string gradients;     // why differences of the output are not the gradients
-  std::string z_dot_grad_z;  // why z . dL/dz before the gates is not the gradient of a head's scale
+  std::string cross = {};         // why the entry stands in self-attentions alone
+  std::string equal_bits = {};    // why causality holds to rounding only
+  std::string gradients = {};     // why differences of the output are not the gradients
+  std::string z_dot_grad_z = {};  // why z . dL/dz before the gates is not the gradient of a head's scale
 };
 
 struct Row {
@@ -247,11 +247,20 @@ Tensor tapped_logits(Model& model, const Batch& batch, Tap& tap) {
 
 struct Precision {
   torch::ScalarType type;
-  double close;    // two ways of the same sum
+  double close;    // two ways of the same sum, as `apart` says it
   double removed;  // a model with fewer heads against one with masked heads
 };
-const Precision precisions[] = {{torch::kFloat32, 1e-5, 1e-5}, {torch::kFloat64, 1e-12, 1e-10}};
+const Precision precisions[] = {{torch::kFloat32, 2e-6, 1e-5}, {torch::kFloat64, 1e-12, 1e-10}};
 const Precision& in_double = precisions[1];
+
+/// max |a - b|, over the largest |b| where that is above 1 (logits of a model without norms are large).
+double apart(const Tensor& a, const Tensor& b) { return difference(a, b) / std::max(1.0, b.abs().max().item<double>()); }
+
+/// Whether no row was asked before with the same options: several entries' defaults are one and the same model.
+struct Asked {
+  std::set<std::string> before;
+  bool first(const Row& row) { return before.insert(row.model.type() + dump_text(row.model.options())).second; }
+};
 
 /// Calls `check` with each row's model, in evaluation mode.
 void for_each_row(const Precision& precision, const std::function<void(const Row&, Model&, const Batch&)>& check) {
@@ -311,8 +320,9 @@ TEST_CASE("every entry gives logits of the stated shape, for other batches and l
 
 TEST_CASE("the gradients of every entry of an attention are those of differences") {
   DefaultDtype guard(torch::kFloat64);
+  Asked asked;
   for (const auto& row : table()) {
-    if (!row.attention || !row.exempt.gradients.empty()) continue;
+    if (!row.attention || !row.exempt.gradients.empty() || !asked.first(row)) continue;
     for (const bool cross : {false, true}) {
       if (cross && !row.exempt.cross.empty()) continue;
       INFO(row.name() << (cross ? ", cross" : ", self"));
@@ -351,7 +361,8 @@ TEST_CASE("the gradients of every entry of an attention are those of differences
           values[i] = before - step;
           const auto down = loss().item<double>();
           values[i] = before;
-          const auto wrong = std::abs((up - down) / (2 * step) - gradient[i].item<double>());
+          const auto found = (up - down) / (2 * step);
+          const auto wrong = std::abs(found - gradient[i].item<double>()) / (1 + std::abs(found));
           if (wrong > worst) {
             worst = wrong;
             where = item.key();
@@ -359,14 +370,15 @@ TEST_CASE("the gradients of every entry of an attention are those of differences
         }
       }
       INFO(where);
-      CHECK(worst < 2e-8);
+      CHECK(worst < 2e-7);
     }
   }
 }
 
 TEST_CASE("the gradients of every model are those of differences, parameter by parameter, along a random direction") {
-  for_each_row(in_double, [](const Row& row, Model& model, const Batch& batch) {
-    if (!row.exempt.gradients.empty()) return;
+  Asked asked;
+  for_each_row(in_double, [&](const Row& row, Model& model, const Batch& batch) {
+    if (!row.exempt.gradients.empty() || !asked.first(row)) return;
     model.train();
     const auto weight = noise({3, 8, small_vocabulary}, "loss");
     const auto loss = [&] {
@@ -429,7 +441,7 @@ TEST_CASE("padding never changes what is said of real tokens") {
     CHECK(difference(real(logits_of(model, other_pads), batch), before) < 1e-12);
     // Without a mask the same tokens are seen.
     auto unmasked = batch;
-    unmasked.source_mask_BS = unmasked.target_mask_BT = {};
+    unmasked.source_mask_BS = unmasked.target_mask_BT = Tensor();
     auto all = batch;
     all.source_mask_BS = torch::ones_like(batch.source_mask_BS);
     all.target_mask_BT = torch::ones_like(batch.target_mask_BT);
@@ -590,10 +602,10 @@ TEST_CASE("a masked head equals a removed head") {
         CHECK(finite(real(logits, batch)));
         CHECK(difference(real(logits, batch), real(full, batch)) > 1e-4);
         if (reason.empty())
-          CHECK(difference(real(logits, batch), real(scaled_logits(model, batch, mask_of_heads(model, kept)), batch)) <
+          CHECK(apart(real(logits, batch), real(scaled_logits(model, batch, mask_of_heads(model, kept)), batch)) <
                 precision.removed);
         // A scale goes by original heads before and after.
-        CHECK(difference(scaled_logits(*removed, batch, mask_of_heads(model, kept)), logits) < precision.close);
+        CHECK(apart(scaled_logits(*removed, batch, mask_of_heads(model, kept)), logits) < precision.close);
       }
     });
 }
@@ -633,7 +645,7 @@ TEST_CASE("scores and weights can be looked at without changing anything") {
                       return value;
                     });
       const auto fast = logits_of(model, batch);
-      CHECK(difference(real(tapped_logits(model, batch, tap), batch), real(fast, batch)) < precision.close);
+      CHECK(apart(real(tapped_logits(model, batch, tap), batch), real(fast, batch)) < precision.close);
       if (reason.empty()) {
         CHECK(scores_seen == static_cast<int>(model.mixers().size()));
         CHECK(weights_seen == static_cast<int>(model.mixers().size()));
@@ -672,7 +684,7 @@ TEST_CASE("heads replaced by zeros equal heads of scale 0") {
         auto scale = model.ones();
         for (auto& [stack, ones] : scale)
           for (auto head : zeroed) ones.select(1, head).zero_();
-        CHECK(difference(tapped_logits(model, batch, tap), scaled_logits(model, batch, scale)) < precision.close);
+        CHECK(apart(tapped_logits(model, batch, tap), scaled_logits(model, batch, scale)) < precision.close);
         CHECK(difference(logits_of(model, batch), scaled_logits(model, batch, scale)) > 1e-4);
       };
       compare({0, 1, 2, 3});
@@ -688,7 +700,7 @@ TEST_CASE("each row of a batch is what it is alone") {
       const auto together = logits_of(model, batch);
       for (int64_t b = 0; b < 3; ++b) {
         const auto alone = logits_of(model, rows_of(batch, torch::tensor({b})));
-        CHECK(difference(alone, together.narrow(0, b, 1)) < precision.close);
+        CHECK(apart(alone, together.narrow(0, b, 1)) < precision.close);
       }
     });
 }
@@ -708,7 +720,7 @@ TEST_CASE("a cache gives what the full pass gives, token by token and in chunks"
           const auto logits = stepper->step(batch.target_BT.narrow(1, read, length), run);
           read += length;
           INFO("after " << read << " tokens, chunk of " << length);
-          CHECK(difference(logits, full.select(1, read - 1)) < precision.close);
+          CHECK(apart(logits, full.select(1, read - 1)) < precision.close);
         }
       }
       // A beam that takes other rows' places goes on as they would have.
@@ -718,7 +730,7 @@ TEST_CASE("a cache gives what the full pass gives, token by token and in chunks"
       stepper->step(batch.target_BT.narrow(1, 0, 4), run);
       stepper->reorder(places);
       const auto moved = rows_of(batch, places);
-      CHECK(difference(stepper->step(moved.target_BT.narrow(1, 4, 1), run), logits_of(model, moved).select(1, 4)) <
+      CHECK(apart(stepper->step(moved.target_BT.narrow(1, 4, 1), run), logits_of(model, moved).select(1, 4)) <
             precision.close);
       CHECK_THROWS_AS(stepper->step(batch.target_BT.repeat({1, 2}), run), ShapeError);
     });
@@ -774,6 +786,7 @@ TEST_CASE("the gradient of a head's scale is the sum of z . dL/dz") {  // 1905.1
         else
           CHECK(difference(by_head, gradient[layer]) < 1e-10);
       }
+      if (!row.exempt.gradients.empty()) continue;
       // And that of differences, for each head.
       torch::NoGradGuard no_grad;
       constexpr double step = 1e-5;
@@ -785,7 +798,7 @@ TEST_CASE("the gradient of a head's scale is the sum of z . dL/dz") {  // 1905.1
       for (int64_t layer = 0; layer < gradient.size(0); ++layer)
         for (int64_t head = 0; head < gradient.size(1); ++head) {
           const auto found = (loss(layer, head, step) - loss(layer, head, -step)) / (2 * step);
-          CHECK(std::abs(found - gradient[layer][head].item<double>()) < 1e-6 * (1 + std::abs(found)));
+          CHECK(std::abs(found - gradient[layer][head].item<double>()) < 1e-5 * (1 + std::abs(found)));
         }
     }
   });
@@ -825,7 +838,8 @@ TEST_CASE("axes cover each dimension that they list whole, and name all that rem
     for (const auto& [site, mixer] : model.mixers()) {
       INFO(to_string(site));
       std::map<std::pair<std::string, int64_t>, std::map<int64_t, HeadAxis>> listed;
-      for (const auto& axis : mixer->axes().all()) listed[{axis.parameter, axis.dim}][axis.offset] = axis;
+      const auto axes = mixer->axes();
+      for (const auto& axis : axes.all()) listed[{axis.parameter, axis.dim}][axis.offset] = axis;
       const auto* attention = dynamic_cast<Attention*>(mixer);
       REQUIRE(attention);
       auto parameters = mixer->named_parameters();
@@ -842,10 +856,10 @@ TEST_CASE("axes cover each dimension that they list whole, and name all that rem
       }
       std::map<std::string, std::vector<int64_t>> before;
       for (const auto& item : parameters) before[item.key()] = item.value().sizes().vec();
-      const auto each = entries_per_head(*mixer, mixer->axes());
+      const auto each = entries_per_head(*mixer, axes);
       int64_t of_heads = 0;
       for (const auto& item : mixer->named_parameters()) {
-        const auto mask = entries_of(*mixer, mixer->axes(), item.key(), {0, 1, 2, 3});
+        const auto mask = entries_of(*mixer, axes, item.key(), {0, 1, 2, 3});
         if (mask.defined()) of_heads += mask.sum().item<int64_t>();
       }
       CHECK(of_heads == 4 * each);

@@ -18,14 +18,14 @@ namespace {
 constexpr int64_t B = 2, T = 7, S = 5, D = 12, K = 4;
 
 struct Case {
-  std::string name;
+  std::string name = {};
   int64_t heads = 6, groups = 6;
   bool cross = false, causal = true, bias = true, rope = false, mixed = false;
-  std::optional<double> factor;
-  std::vector<int64_t> windows;
+  std::optional<double> factor = {};
+  std::vector<int64_t> windows = {};
   bool padded = false;
   bool gated = false;
-  std::vector<int64_t> kept;  // empty: all
+  std::vector<int64_t> kept = {};  // empty: all
 };
 
 AttentionOptions options_of(const Case& c) {
