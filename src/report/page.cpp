@@ -41,9 +41,8 @@ nav { display: flex; flex-wrap: wrap; gap: 0.2rem 1rem; margin: 1.4rem 0 0; font
 
 .verdicts { list-style: none; padding: 0; margin: 0.8rem 0; display: grid; gap: 0.5rem; }
 .verdicts li { display: grid; grid-template-columns: minmax(9.3rem, auto) 1fr auto; gap: 0.1rem 1rem;
-  align-items: baseline;
-               background: var(--panel); border-left: 4px solid var(--good); border-radius: 4px;
-                 padding: 0.6rem 0.9rem; }
+               align-items: baseline; background: var(--panel); border-left: 4px solid var(--good);
+               border-radius: 4px; padding: 0.6rem 0.9rem; }
 .verdicts li.fails { border-left-color: var(--bad); }
 .verdicts b { color: var(--good); white-space: nowrap; }
 .verdicts .fails b { color: var(--bad); }
