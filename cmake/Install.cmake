@@ -18,6 +18,7 @@ write_basic_package_version_file("${PROJECT_BINARY_DIR}/headlab-config-version.c
 install(FILES "${PROJECT_BINARY_DIR}/headlab-config.cmake" "${PROJECT_BINARY_DIR}/headlab-config-version.cmake"
               cmake/LibTorch.cmake
         DESTINATION "${package_folder}")
-if(TARGET headlab)
+if(TARGET headlab)  # finds LibTorch where it was found when building, also in .deps of the checkout
+  set_target_properties(headlab PROPERTIES INSTALL_RPATH "${HEADLAB_LIBTORCH}/lib")
   install(TARGETS headlab RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 endif()

@@ -116,7 +116,7 @@ nlohmann::ordered_json claim_view(const nlohmann::ordered_json& results) {
 }
 
 void write_report(const std::filesystem::path& folder) {
-  const auto json = [&](const char* name) { return nlohmann::json::parse(read_file(folder / name)); };
+  const auto json = [&](const char* name) { return nlohmann::ordered_json::parse(read_file(folder / name)); };
   write_file_atomically(folder / "report.html", report_html(json("results.json"), read_rows(folder / "metrics.jsonl"), json("spec.json"),
                                                             json("environment.json")));
 }

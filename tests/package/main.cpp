@@ -1,4 +1,6 @@
 // What an installed headlab gives another project: the networks, and LibTorch with them.
+#include <torch/version.h>
+
 #include <cstdio>
 
 #include "modules/attention/attention.h"
