@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <set>
 
+#include "modules/model/encoder_decoder.h"
 #include "src/data/paths.h"
 #include "src/run/stage.h"
 #include "src/spec/mistakes.h"
@@ -10,6 +11,7 @@
 #include "src/spec/path.h"
 #include "src/spec/reader.h"
 #include "src/spec/sweep.h"
+#include "src/task/translation.h"
 
 namespace headlab {
 namespace {
@@ -55,6 +57,14 @@ void RunSpec::rules(Problems& problems) const {
   for (char c : name)
     if (!std::isalnum(static_cast<unsigned char>(c)) && c != '-' && c != '_' && c != '.')
       return problems.add("name", "expected letters, digits, '-', '_' and '.', since it names a folder; got \"" + name + "\"");
+  if (task.type() == "translation") {
+    const auto* translator = dynamic_cast<const EncoderDecoderOptions*>(&model.options());
+    if (!translator)
+      problems.add("model", "expected encoder_decoder for the task translation, got " + model.type());
+    else if (const auto& tokenizer = task.as<TranslationOptions>().tokenizer;
+             translator->embedding.tie == "all" && (!tokenizer.joint || tokenizer.source_model || tokenizer.target_model))
+      problems.add("model.embedding.tie", "\"all\" shares one vocabulary, but the tokenizers are separate; use \"target\" or \"none\", or a joint tokenizer");
+  }
   if (stages.items.empty()) problems.add("stages", "expected at least one stage, such as \"train\"");
   check_stages(stages, "stages", {}, problems);
 }

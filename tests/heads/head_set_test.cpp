@@ -70,13 +70,13 @@ TEST_CASE("scores of another model are refused") {
 }
 
 TEST_CASE("random heads are a function of the seed, without repeats, each as likely") {
-  CHECK(random_heads(table, fraction(0.5), 1) == random_heads(table, fraction(0.5), 1));
+  CHECK((random_heads(table, fraction(0.5), 1) == random_heads(table, fraction(0.5), 1)));
   std::map<HeadId, int> taken;
   constexpr int draws = 4000;
   for (int seed = 0; seed < draws; ++seed) {
     const auto heads = random_heads(table, fraction(0.25), seed);
     REQUIRE(heads.size() == 2);
-    REQUIRE(heads[0] != heads[1]);
+    REQUIRE((heads[0] != heads[1]));
     for (auto head : heads) ++taken[head];
   }
   // Each of 8 heads is drawn with p = 1/4: mean 1000, deviation sqrt(4000 * 3/16) = 27.4; 5 deviations.
@@ -88,14 +88,14 @@ TEST_CASE("removing heads keeps original names, and removing one twice is an err
   CHECK(left.at(Stack::enc_self)[0] == std::vector<int64_t>{0, 2, 3});
   CHECK(left.at(Stack::enc_self)[1] == std::vector<int64_t>{3});
   CHECK_THROWS_AS(without(left, parse_heads({"enc.self.0.1"})), UsageError);
-  CHECK(table_from_json(to_json(left)) == left);
+  CHECK((table_from_json(to_json(left)) == left));
 }
 
 TEST_CASE("a file of scores reads back as it was written") {
   auto scores = scores_in_order();
   scores.method = "gradient";
   const auto back = HeadScores::from_json(scores.to_json(), "file");
-  CHECK(back.heads == scores.heads);
+  CHECK((back.heads == scores.heads));
   CHECK(back.method == "gradient");
   CHECK_THROWS_WITH(HeadScores::from_json(nlohmann::ordered_json::parse(R"({"heads": {"enc.self.0.0": "a"}})"), "s.json"),
                     "s.json: heads.enc.self.0.0: expected a number, got \"a\"");

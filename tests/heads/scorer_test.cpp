@@ -59,7 +59,7 @@ TEST_CASE("scoring twice gives the same, leaves no gradient and no mode behind, 
   auto model = toy_model(task);
   model->train();
   const auto first = gradient("example", "layer").score(*model, task, 0);
-  CHECK(gradient("example", "layer").score(*model, task, 0).heads == first.heads);
+  CHECK((gradient("example", "layer").score(*model, task, 0).heads == first.heads));
   CHECK(model->is_training());
   for (const auto& parameter : model->parameters()) CHECK(!parameter.grad().defined());
   model->keep(without(model->heads(), parse_heads({"enc.self.0.0", "enc.self.1.0", "enc.self.1.1", "enc.self.1.2", "enc.self.1.3"})));
@@ -91,7 +91,7 @@ TEST_CASE("ablation masks each head, the named sets and the random ones, and cha
   CHECK(result.sets[0].metrics.at("loss") ==
         task.evaluate(*model, evaluation, mask_scale(*model, parse_heads(set.heads))).metrics.at("loss"));
   CHECK(result.sets[1].heads.size() == 5);
-  CHECK(result.sets[1].heads != result.sets[2].heads);
+  CHECK((result.sets[1].heads != result.sets[2].heads));
   CHECK(torch::equal(before, model->parameters().front()));
 }
 
