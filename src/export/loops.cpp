@@ -134,8 +134,6 @@ def beam_search(self, memory: Tensor, mask: Tensor, limits: Tensor, beam: int, l
 def search(self, memory: Tensor, mask: Tensor, limits: Tensor, beam: int, length_penalty: float) -> Tuple[Tensor, Tensor]:
     assert beam >= 1, "beam: expected 1 (greedy) or more, got {}".format(beam)
     assert length_penalty >= 0.0, "length_penalty: expected 0 or more, got {}".format(length_penalty)
-    if memory.size(0) == 0:
-        return limits.view(0, 1)[:, :0], limits.double()
     if beam == 1:
         return self.greedy(memory, mask, limits, length_penalty)
     return self.beam_search(memory, mask, limits, beam, length_penalty)

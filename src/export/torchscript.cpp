@@ -81,7 +81,7 @@ void record_model(torch::jit::Module& module, EncoderDecoder& model, const Expor
          });
 }
 
-// dtype 4 is long.
+// dtype 4 is long, 7 double.
 const char* const methods = R"script(
 def check_length(self, what: str, length: int):
     assert length <= self.max_length, "{}: expected at most {} tokens, got {}".format(what, self.max_length, length)
@@ -137,15 +137,15 @@ def limits_of(self, lengths: Tensor, max_length: int) -> Tensor:
 
 def translate_with_scores(self, source: Tensor, beam: int, length_penalty: float, max_length: int) -> Tuple[Tensor, Tensor]:
     assert source.dim() == 2, "source: expected ids [B, S], got {} dimensions".format(source.dim())
-    real = source != self.source_pad
-    lengths = real.sum(1)
+    if source.size(0) == 0:
+        return source[:, :0], torch.zeros([0], dtype=7, device=source.device)
+    lengths = (source != self.source_pad).sum(1)
     ids = torch.cat([source, torch.full_like(source[:, :1], self.source_pad)], 1)
     if source.size(1) == 0:
         ids = torch.full([source.size(0), 1], self.source_pad, dtype=4, device=source.device)
     ids = ids.scatter(1, lengths.unsqueeze(1), self.source_eos)
     lengths = lengths + 1
-    if source.size(0) > 0:
-        ids = ids[:, :int(lengths.max())]
+    ids = ids[:, :int(lengths.max())]
     mask = torch.arange(ids.size(1), device=source.device) < lengths.unsqueeze(1)
     return self.search(self.encode(ids, mask), mask, self.limits_of(lengths, max_length), beam, length_penalty)
 

@@ -14,7 +14,7 @@ namespace {
 
 const Json& golden() {
   static const Json json = [] {
-    std::ifstream file(std::filesystem::path(__FILE__).parent_path().parent_path() / "golden/metrics.json");
+    std::ifstream file(std::filesystem::path(HEADLAB_SOURCE_DIR) / "tests/golden/metrics.json");
     REQUIRE(file);
     return Json::parse(file);
   }();
