@@ -244,19 +244,16 @@ def add(self, ids: List[int], id: int, part: str):
 def encode(self, text: str) -> List[int]:
     return self.segment(self.normalize(text))
 
-def bytes_as_text(self, bytes: List[int]) -> str:
-    whole = ""
-    for byte in bytes:
-        whole += chr(byte)
+def repaired(self, bytes: str) -> str:
     out = ""
     at = 0
-    while at < len(whole):
-        length = self.valid_length(whole, at)
+    while at < len(bytes):
+        length = self.valid_length(bytes, at)
         if length == 0:
             out += self.replacement_character
             at += 1
         else:
-            out += whole[at:at + length]
+            out += bytes[at:at + length]
             at += length
     return out
 
@@ -264,17 +261,16 @@ def decode(self, ids: List[int]) -> str:
     out = ""
     at_start = True
     prefix_seen = False
-    bytes: List[int] = []
+    bytes = ""
     for id in ids:
         if id < 0 or id >= len(self.pieces):
             continue
         kind = self.kinds[id]
         if kind == 6:
-            bytes.append(self.byte_values[id])
+            bytes += chr(self.byte_values[id])
             continue
-        if len(bytes) > 0:
-            out += self.bytes_as_text(bytes)
-            bytes = []
+        out += self.repaired(bytes)
+        bytes = ""
         if prefix_seen or len(out) > 0:
             at_start = False
         prefix_seen = False
@@ -286,9 +282,7 @@ def decode(self, ids: List[int]) -> str:
                 piece = piece[len(self.space):]
                 prefix_seen = not self.remove_extra_spaces
             out += piece.replace(self.space, " ")
-    if len(bytes) > 0:
-        out += self.bytes_as_text(bytes)
-    return out
+    return out + self.repaired(bytes)
 )script";
 
 // The best path by the sum of log-probabilities; sums are rounded to float32, as SentencePiece keeps them.

@@ -215,13 +215,17 @@ class Comparison {
     const auto got = loaded_.get_method("full")({batch.source_BS, batch.source_mask_BS, batch.target_BT}).toTensor();
     compare("full", expected, got, B, S, T);
     const auto memory = loaded_.get_method("encode")({batch.source_BS, batch.source_mask_BS});
-    // One part at once, the rest token by token.
+    // One part at once, the rest token by token, as the model does it.
     const auto first = (T + 1) / 2;
+    const auto stepper = model_.stepper(batch, run);
+    auto by_model = stepper->step(batch.target_BT.slice(1, 0, first), run);
     auto after = loaded_.get_method("begin")({batch.target_BT.slice(1, 0, first), memory, batch.source_mask_BS}).toTuple();
-    for (int64_t t = first;; ++t) {
-      compare("step", expected.select(1, t - 1), after->elements()[0].toTensor(), B, S, t);
-      if (t == T) break;
-      after = loaded_.get_method("step")({batch.target_BT.slice(1, t, t + 1), t, batch.source_mask_BS, after->elements()[1]}).toTuple();
+    compare("begin", by_model, after->elements()[0].toTensor(), B, S, first);
+    for (int64_t t = first; t < T; ++t) {
+      const auto next = batch.target_BT.slice(1, t, t + 1);
+      by_model = stepper->step(next, run);
+      after = loaded_.get_method("step")({next, t, batch.source_mask_BS, after->elements()[1]}).toTuple();
+      compare("step", by_model, after->elements()[0].toTensor(), B, S, t + 1);
     }
   }
 

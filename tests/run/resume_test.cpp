@@ -14,14 +14,15 @@ using namespace headlab::test;
 namespace {
 
 const char* stages = R"([
-    {"train": {"steps": 40, "batch": {"max_tokens": 200}, "log_every": 7, "checkpoint_every": CHECKPOINT,
+    {"train": {"steps": STEPS, "batch": {"max_tokens": 200}, "log_every": 7, "checkpoint_every": CHECKPOINT,
                "schedule": {"type": "constant", "peak": 0.003}}},
     {"evaluate": {"metrics": ["loss"]}}
   ])";
 
-std::string spec_with(const std::string& checkpoint_every) {
+std::string spec_with(const std::string& checkpoint_every, const std::string& steps = "40") {
   std::string text = tiny_spec(stages);
   text.replace(text.find("CHECKPOINT"), 10, checkpoint_every);
+  text.replace(text.find("STEPS"), 5, steps);
   return text;
 }
 
@@ -54,14 +55,14 @@ TEST_CASE("the same spec twice gives the same weights bit for bit") {
 TEST_CASE("killed at any moment and started again, a run ends with the bits of one that was left alone") {
   Folder folder;
   // A checkpoint after each step: about half of the time is spent writing one.
-  const auto spec = folder.write("tiny.json", spec_with("1"));
+  const auto spec = folder.write("tiny.json", spec_with("1", "150"));
   const auto whole = folder.path() / "whole", broken = folder.path() / "broken";
   REQUIRE(run_program({"run", spec.string(), "--out", whole.string(), "--threads", "2"}).code == 0);
   Random random(7);
   int kills = 0, code = -1;
-  double longest = 0.8;
+  double longest = 0.4;
   for (int i = 0; i < 60 && code != 0; ++i) {
-    code = run_program({"run", spec.string(), "--out", broken.string(), "--threads", "2"}, 0.35 + longest * random.uniform()).code;
+    code = run_program({"run", spec.string(), "--out", broken.string(), "--threads", "2"}, 0.3 + longest * random.uniform()).code;
     REQUIRE((code == 0 || code == -9));
     kills += code == -9;
     longest *= 1.05;  // a slow machine must get on too
