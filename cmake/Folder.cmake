@@ -10,10 +10,13 @@ function(headlab_compile_as target uses_torch)
     return()
   endif()
   target_link_libraries(${target} PUBLIC headlab_torch)
-  set_target_properties(${target} PROPERTIES JOB_POOL_COMPILE torch_compile)
+  # Several sources in one translation unit: LibTorch's headers are instantiated once for all of them.
+  set_target_properties(${target} PROPERTIES JOB_POOL_COMPILE torch_compile UNITY_BUILD ${HEADLAB_UNITY} UNITY_BUILD_BATCH_SIZE 8)
   if(HEADLAB_PCH)
     if(NOT TARGET headlab_pch)  # its one source is empty: what matters is the header, made once and used by all
-      file(WRITE "${PROJECT_BINARY_DIR}/pch.cpp" "")
+      if(NOT EXISTS "${PROJECT_BINARY_DIR}/pch.cpp")  # written once: its time decides whether the header is made again
+        file(WRITE "${PROJECT_BINARY_DIR}/pch.cpp" "")
+      endif()
       add_library(headlab_pch OBJECT "${PROJECT_BINARY_DIR}/pch.cpp")
       target_link_libraries(headlab_pch PRIVATE headlab_compile headlab_torch)
       target_compile_features(headlab_pch PRIVATE cxx_std_20)
@@ -138,6 +141,7 @@ function(headlab_tests folder)
       headlab_compile_as(${objects} FALSE)
     else()
       headlab_compile_as(${objects} TRUE)
+      set_target_properties(${objects} PROPERTIES UNITY_BUILD OFF)  # tests name their helpers as they like
     endif()
     target_compile_definitions(${objects} PRIVATE HEADLAB_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
                                $<$<TARGET_EXISTS:headlab>:HEADLAB_PROGRAM="${PROJECT_BINARY_DIR}/headlab">)

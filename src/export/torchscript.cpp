@@ -12,7 +12,6 @@
 #include "modules/tensor/init.h"
 #include "src/decode/translate.h"
 #include "src/export/loops.h"
-#include "src/export/one_process.h"
 #include "src/export/text.h"
 #include "src/export/trace.h"
 
@@ -316,7 +315,6 @@ class Comparison {
 }  // namespace
 
 ExportReport export_torchscript(Model& model, const std::filesystem::path& path, const ExportOptions& options) {
-  share_flags();
   if (!dynamic_cast<EncoderDecoder*>(&model))
     throw UsageError("export: expected a model of type encoder_decoder; no other can translate");
   // A copy, so that the model keeps its mode and its gradients.

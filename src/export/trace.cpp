@@ -154,7 +154,8 @@ void record(torch::jit::Module& mirrored, const std::string& method, const std::
   const torch::NoGradGuard no_grad;
   const QuietTracer quiet;
   const auto traced = torch::jit::tracer::trace(
-      std::move(inputs), [&](Stack stack) { return Stack{function(std::move(stack))}; }, [](const Tensor&) { return std::string(); },
+      std::move(inputs), [&](torch::jit::Stack stack) { return torch::jit::Stack{function(std::move(stack))}; },
+      [](const Tensor&) { return std::string(); },
       /*strict=*/true, /*force_outplace=*/false, &mirrored, names);
   auto graph = traced.first->graph;
   remove_dropout(*graph);

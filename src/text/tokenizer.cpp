@@ -12,6 +12,7 @@
 #include "modules/base/error.h"
 #include "modules/base/random.h"
 #include "src/text/lines.h"
+#include "src/text/one_process.h"
 
 namespace headlab {
 namespace {
@@ -110,6 +111,7 @@ void TokenizerOptions::rules(Problems& problems) const {
 
 struct Tokenizer::Impl {
   Impl(std::string serialized, const std::string& where) : bytes(std::move(serialized)) {
+    share_flags();
     // An empty string is a valid empty model to protobuf; SentencePiece then aborts on first use.
     if (bytes.empty() || !processor.LoadFromSerializedProto(bytes).ok()) {
       throw FileError(where + ": not a SentencePiece model");

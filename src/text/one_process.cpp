@@ -1,4 +1,4 @@
-#include "src/export/one_process.h"
+#include "src/text/one_process.h"
 
 // The name as both libraries know it; SentencePiece constructs its object here before main.
 alignas(64) char FLAGS_minloglevel[64];

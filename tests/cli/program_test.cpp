@@ -1,0 +1,100 @@
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "tests/catch.h"
+#include "tests/run/tiny.h"
+#include "tests/support/program.h"
+
+using namespace headlab::test;
+
+namespace {
+
+const std::string quick_train = R"({"train": {"steps": 3, "batch": {"max_tokens": 200}, "log_every": 1}})";
+
+}  // namespace
+
+TEST_CASE("bad usage and bad specs end with 2, and nothing is written") {
+  Folder folder;
+  const auto out = (folder.path() / "runs").string();
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{}, {"fly"}, {"run"}, {"run", "x.json", "--colour", "red"}, {"list", "gait"}, {"show", folder.path().string()}}) {
+    const auto run = run_program(arguments);
+    CHECK(run.code == (arguments.size() == 2 && arguments[0] == "show" ? 1 : 2));
+    CHECK(!run.err.empty());
+    CHECK(run.out.empty());
+  }
+  const auto spec = folder.write("wrong.json", tiny_spec(R"([{"train": {"stepz": 3}}])"));
+  const auto run = run_program({"run", spec.string(), "--out", out});
+  CHECK(run.code == 2);
+  CHECK(run.err.find("wrong.json:15:26: stages[0].train.stepz: unknown key; did you mean \"steps\"?") != std::string::npos);
+  CHECK(run.err.find("1 mistake, nothing was run") != std::string::npos);
+  CHECK(!std::filesystem::exists(out));
+  CHECK(run_program({"run", (folder.path() / "none.json").string()}).code == 2);
+}
+
+TEST_CASE("an expectation that does not hold ends with 3, one that holds with 0") {
+  Folder folder;
+  const auto out = (folder.path() / "runs").string();
+  const auto stages = "[" + quick_train + R"(, {"evaluate": {"metrics": ["loss"]}}])";
+  const auto spec_of = [&](const std::string& bound) {
+    return folder.write("x.json", tiny_spec(stages, ", \"expect\": [{\"claim\": \"it learns\", \"that\": \"evaluate.loss\", \"below\": " + bound + "}]"));
+  };
+  const auto fails = run_program({"run", spec_of("0.001").string(), "--out", out});
+  CHECK(fails.code == 3);
+  CHECK(fails.out.find("does not hold  evaluate.loss < 0.001") != std::string::npos);
+  CHECK(run_program({"run", spec_of("100").string(), "--out", out}).code == 0);
+}
+
+TEST_CASE("--json prints the results and nothing else; --set and --quiet are heard") {
+  Folder folder;
+  const auto spec = folder.write("x.json", tiny_spec("[" + quick_train + R"(, {"evaluate": {"metrics": ["loss", "bleu"], "search": {"beam": 2}}}])"));
+  const auto out = (folder.path() / "runs").string();
+  const auto run = run_program({"run", spec.string(), "--out", out, "--json", "--set", "stages[0].train.steps=2"});
+  INFO(run.err);
+  REQUIRE(run.code == 0);
+  CHECK(run.err.empty());
+  const auto results = nlohmann::json::parse(run.out);
+  CHECK(results["stages"]["train"]["steps"] == 2);
+  CHECK(results["stages"]["evaluate"]["metrics"].contains("bleu"));
+  CHECK(std::filesystem::exists(std::filesystem::path(std::string(results["folder"])) / "report.html"));
+  const auto quiet = run_program({"run", spec.string(), "--out", out, "--quiet"});
+  CHECK(quiet.code == 0);
+  CHECK(quiet.out.empty());
+}
+
+TEST_CASE("a pruned run can be shown and translates what it is given, line by line") {
+  Folder folder;
+  const auto spec = folder.write("x.json", tiny_spec("[" + quick_train + R"(, {"prune": {"heads": ["enc.self.0.1", "dec.cross.0.0", "dec.cross.0.1"]}}])"));
+  const auto out = folder.path() / "runs";
+  REQUIRE(run_program({"run", spec.string(), "--out", out.string(), "--quiet"}).code == 0);
+  const auto run = only_run(out, "tiny").string();
+  const auto shown = run_program({"show", run});
+  CHECK(shown.code == 0);
+  CHECK(shown.out.find("enc.self.0     0 2 3") != std::string::npos);
+  CHECK(shown.out.find("dec.cross.0    none") != std::string::npos);
+  const auto translated = run_program({"translate", run, "--beam", "1"}, 0, "The dog sleeps.\n\nA cat.\n");
+  CHECK(translated.code == 0);
+  CHECK(std::count(translated.out.begin(), translated.out.end(), '\n') == 3);
+  const auto missing = run_program({"translate", run, "--stage", "best"}, 0, "");
+  CHECK(missing.code == 2);
+  CHECK(missing.err.find("no stage \"best\" with a model; those with one: train, prune") != std::string::npos);
+}
+
+TEST_CASE("the schema of specs is JSON and knows every stage") {
+  const auto run = run_program({"schema"});
+  REQUIRE(run.code == 0);
+  const auto schema = nlohmann::json::parse(run.out);
+  CHECK(schema.contains("$schema"));
+  for (const auto* stage : {"train", "evaluate", "score", "ablate", "mask", "prune", "curve", "export", "repeat"})
+    CHECK(run.out.find("\"" + std::string(stage) + "\"") != std::string::npos);
+}
+
+TEST_CASE("a sweep runs each of its specs, and a part of it some") {
+  Folder folder;
+  const auto spec = folder.write("x.json", tiny_spec("[" + quick_train + "]", R"(, "sweep": {"seed": [1, 2, 3]})"));
+  const auto out = folder.path() / "runs";
+  REQUIRE(run_program({"run", spec.string(), "--out", out.string(), "--quiet", "--part", "1/2"}).code == 0);
+  CHECK(std::distance(std::filesystem::directory_iterator(out / "tiny"), {}) == 2);
+  REQUIRE(run_program({"run", spec.string(), "--out", out.string(), "--quiet"}).code == 0);
+  CHECK(std::distance(std::filesystem::directory_iterator(out / "tiny"), {}) == 3);
+}
