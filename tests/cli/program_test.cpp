@@ -26,7 +26,7 @@ TEST_CASE("bad usage and bad specs end with 2, and nothing is written") {
   const auto spec = folder.write("wrong.json", tiny_spec(R"([{"train": {"stepz": 3}}])"));
   const auto run = run_program({"run", spec.string(), "--out", out});
   CHECK(run.code == 2);
-  CHECK(run.err.find("wrong.json:15:26: stages[0].train.stepz: unknown key; did you mean \"steps\"?") != std::string::npos);
+  CHECK(run.err.find("wrong.json:16:25: stages[0].train.stepz: unknown key; did you mean \"steps\"?") != std::string::npos);
   CHECK(run.err.find("1 mistake, nothing was run") != std::string::npos);
   CHECK(!std::filesystem::exists(out));
   CHECK(run_program({"run", (folder.path() / "none.json").string()}).code == 2);
