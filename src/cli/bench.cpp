@@ -33,7 +33,8 @@ int bench_train(const Settings& settings) {
   options.encoder.attention.heads = options.decoder.attention.heads = options.decoder.cross_attention.heads = settings.heads;
   ModelContext context;
   context.source_vocabulary = context.target_vocabulary = settings.vocabulary;
-  EncoderDecoder model(options, context);
+  const auto owned = std::make_shared<EncoderDecoder>(options, context);
+  auto& model = *owned;
   initialise(model, static_cast<uint64_t>(settings.seed));
   if (!settings.weights.empty()) {
     auto tensors = named_tensors(model);
