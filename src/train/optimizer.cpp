@@ -2,6 +2,7 @@
 
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <set>
 
 namespace headlab {
@@ -31,15 +32,19 @@ void AdamWOptions::describe(Fields& fields) {
 }
 
 AdamW::AdamW(const AdamWOptions& options, const NamedParameters& parameters) : options_(options), parameters_(parameters) {
-  for (const auto& [name, parameter] : parameters_) {
-    m_.push_back(torch::zeros_like(parameter));
-    v_.push_back(torch::zeros_like(parameter));
-    steps_.push_back(torch::zeros({}, torch::dtype(torch::kFloat32).device(parameter.device())));
+  if (parameters_.empty()) return;
+  all_steps_ = torch::zeros({static_cast<int64_t>(parameters_.size())}, torch::dtype(torch::kFloat32).device(parameters_.front().second.device()));
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    m_.push_back(torch::zeros_like(parameters_[i].second));
+    v_.push_back(torch::zeros_like(parameters_[i].second));
+    steps_.push_back(all_steps_[static_cast<int64_t>(i)]);
   }
 }
 
 void AdamW::step(double learning_rate) {
   torch::NoGradGuard no_grad;
+  const bool all = std::all_of(parameters_.begin(), parameters_.end(), [](const auto& item) { return item.second.grad().defined(); });
+  if (all) all_steps_.add_(1);  // one addition for all
   for (const bool decayed : {true, false}) {
     std::vector<Tensor> parameters, gradients, m, v, steps;
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
@@ -52,7 +57,7 @@ void AdamW::step(double learning_rate) {
       steps.push_back(steps_[i]);
     }
     if (parameters.empty()) continue;
-    at::_foreach_add_(steps, 1);
+    if (!all) at::_foreach_add_(steps, 1);
     at::_fused_adamw_(parameters, gradients, m, v, {}, steps, learning_rate, options_.beta1, options_.beta2,
                       decayed ? options_.weight_decay : 0.0, options_.epsilon, /*amsgrad=*/false, /*maximize=*/false);
   }
@@ -88,7 +93,9 @@ Tensor clip_gradients(const NamedParameters& parameters, double limit) {
     if (parameter.grad().defined()) gradients.push_back(parameter.grad());
   if (gradients.empty()) return torch::zeros({});
   const auto norm = torch::stack(at::_foreach_norm(gradients, 2)).norm();
-  if (limit > 0) at::_foreach_mul_(gradients, (limit / (norm + 1e-6)).clamp_max(1.0));
+  const auto factor = (limit / (norm + 1e-6)).clamp_max(1.0);
+  // On the CPU looking at a number costs nothing, and most steps need no scaling.
+  if (limit > 0 && !(factor.is_cpu() && factor.item<double>() == 1.0)) at::_foreach_mul_(gradients, factor);
   return norm;
 }
 

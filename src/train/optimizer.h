@@ -46,7 +46,8 @@ class AdamW : public Optimizer {
  private:
   AdamWOptions options_;
   NamedParameters parameters_;
-  std::vector<Tensor> m_, v_, steps_;
+  std::vector<Tensor> m_, v_, steps_;  // steps_[i] is a view of all_steps_
+  Tensor all_steps_;
 };
 
 /// Divides the gradients by their total l2 norm / `limit` where that is above 1 (limit 0: never), and returns the norm.
