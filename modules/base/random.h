@@ -4,10 +4,18 @@
 #include <cstdint>
 #include <initializer_list>
 #include <numeric>
+#include <string>
 #include <utility>
 #include <vector>
 
 namespace headlab {
+
+/// A number for a text, the same on every platform (FNV-1a, 64 bits): names become seeds and ids by it.
+inline uint64_t text_hash(const std::string& text) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const unsigned char byte : text) hash = (hash ^ byte) * 0x100000001b3;
+  return hash;
+}
 
 /// The random numbers of everything that is not a tensor: data order, sampling, resampling. The standard library's
 /// distributions differ from one implementation to the next; these give the same integers, permutations and uniform

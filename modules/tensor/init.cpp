@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#include "modules/base/random.h"
+
 namespace headlab {
 namespace {
 
@@ -18,9 +20,7 @@ uint64_t mixed(uint64_t x) {  // splitmix64's finaliser
 }  // namespace
 
 at::Generator named_generator(uint64_t seed, const std::string& name) {
-  uint64_t hash = 0xcbf29ce484222325ULL;  // FNV-1a
-  for (unsigned char byte : name) hash = (hash ^ byte) * 0x100000001b3ULL;
-  return at::make_generator<at::CPUGeneratorImpl>(mixed(seed ^ mixed(hash)));
+  return at::make_generator<at::CPUGeneratorImpl>(mixed(seed ^ mixed(text_hash(name))));
 }
 
 void initialise(torch::nn::Module& root, uint64_t seed) {

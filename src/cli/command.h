@@ -18,6 +18,7 @@ struct Command {
 const std::vector<Command>& commands();
 
 std::function<int()> add_run(CLI::App& command);
+std::function<int()> add_reproduce(CLI::App& command);
 std::function<int()> add_check(CLI::App& command);
 std::function<int()> add_list(CLI::App& command);
 std::function<int()> add_schema(CLI::App& command);

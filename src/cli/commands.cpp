@@ -5,6 +5,7 @@ namespace headlab {
 const std::vector<Command>& commands() {
   static const std::vector<Command> all{
       {"run", "run an experiment from its spec", add_run},
+      {"reproduce", "run many specs and print which claims hold", add_reproduce},
       {"check", "check specs; nothing is run", add_check},
       {"list", "what specs can say: slots, their entries and options", add_list},
       {"schema", "the JSON Schema of specs, for editors", add_schema},

@@ -1,11 +1,12 @@
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
 
 #include "src/cli/command.h"
-#include "src/run/run.h"
-#include "src/spec/sweep.h"
+#include "src/run/experiment.h"
 #include "src/terminal/format.h"
+#include "src/terminal/table.h"
 
 namespace headlab {
 namespace {
@@ -39,13 +40,9 @@ std::function<int()> add_run(CLI::App& command) {
   command.add_flag("--fresh", a.fresh, "start again even where an earlier run of the same spec could be gone on with");
   return [arguments] {
     const auto& a = *arguments;
-    auto variants = load_spec(a.spec, a.set);
-    if (!a.part.empty()) {
-      const auto part = parse_part(a.part);
-      std::vector<RunVariant> mine;
-      for (std::size_t i = part.number - 1; i < variants.size(); i += part.count) mine.push_back(variants[i]);
-      variants = mine;
-    }
+    const auto variants = load_spec(a.spec, a.set);
+    std::optional<Part> part;
+    if (!a.part.empty()) part = parse_part(a.part);
     RunFlags flags;
     flags.out = a.out;
     if (!a.device.empty()) flags.device = a.device;
@@ -55,21 +52,70 @@ std::function<int()> add_run(CLI::App& command) {
     for (const auto& set : a.set) flags.command += " --set '" + set + "'";
     std::signal(SIGINT, ask_to_stop);
     std::signal(SIGTERM, ask_to_stop);
-    bool hold = true;
+    const auto outcome = run_experiment(variants, a.spec, flags, a.quiet || a.json ? Console::Kind::quiet : Console::Kind::normal, part, stop_asked);
     auto all = nlohmann::ordered_json::array();
-    for (const auto& variant : variants) {
-      Console console(a.quiet || a.json ? Console::Kind::quiet : Console::Kind::normal);
-      try {
-        const auto outcome = run_variant(variant, a.spec, flags, console, stop_asked);
-        hold = hold && outcome.expectations_hold;
-        auto results = outcome.results;
-        results["folder"] = outcome.folder.string();
-        all.push_back(results);
-      } catch (const Interrupted& stopped) {
-        throw Interrupted(std::string("stopped ") + stopped.what() + ". Go on with: " + flags.command + " (resumes by itself)");
-      }
+    for (const auto& run : outcome.runs) {
+      all.push_back(run.results);
+      all.back()["folder"] = run.folder.string();
     }
     if (a.json) std::printf("%s\n", (all.size() == 1 ? all[0] : all).dump(2).c_str());
+    return outcome.holds ? 0 : 3;
+  };
+}
+
+std::function<int()> add_reproduce(CLI::App& command) {
+  struct Wanted {
+    std::vector<std::string> paths;
+    std::string out = "runs", device, table, section = "claims";
+    int threads = 0;
+    bool quiet = false;
+  };
+  auto wanted = std::make_shared<Wanted>();
+  command.add_option("paths", wanted->paths, "specs, or folders of specs, such as experiments/components")->required();
+  command.add_option("--out", wanted->out, "where run folders go")->capture_default_str();
+  command.add_option("--device", wanted->device, "cpu, cuda or cuda:N; wins over the specs");
+  command.add_option("--threads", wanted->threads, "CPU threads; results depend on their number");
+  command.add_option("--table", wanted->table, "write the table into this Markdown file, between <!-- begin claims --> and <!-- end claims -->");
+  command.add_option("--section", wanted->section, "the name of that section")->capture_default_str();
+  command.add_flag("--quiet", wanted->quiet, "print the table alone");
+  return [wanted] {
+    const auto& w = *wanted;
+    std::vector<std::string> specs;
+    for (const auto& path : w.paths) {
+      if (!std::filesystem::is_directory(path)) {
+        specs.push_back(path);
+        continue;
+      }
+      std::vector<std::string> inside;
+      for (const auto& entry : std::filesystem::recursive_directory_iterator(path))
+        if (entry.path().extension() == ".json") inside.push_back(entry.path().string());
+      std::sort(inside.begin(), inside.end());
+      specs.insert(specs.end(), inside.begin(), inside.end());
+    }
+    if (specs.empty()) throw UsageError("reproduce: no specs (.json) in " + w.paths.front());
+    std::vector<std::vector<RunVariant>> read;
+    for (const auto& spec : specs) read.push_back(load_spec(spec, {}));  // all mistakes before anything runs
+    std::string file;
+    if (!w.table.empty()) file = replaced_section(read_file(w.table), w.section, "");  // a missing section too
+    std::signal(SIGINT, ask_to_stop);
+    std::signal(SIGTERM, ask_to_stop);
+    std::vector<ClaimRow> rows;
+    bool hold = true;
+    for (std::size_t i = 0; i < specs.size(); ++i) {
+      RunFlags flags;
+      flags.out = w.out;
+      if (!w.device.empty()) flags.device = w.device;
+      flags.threads = w.threads;
+      flags.command = "tools/headlab run " + specs[i];
+      const auto outcome = run_experiment(read[i], specs[i], flags, w.quiet ? Console::Kind::quiet : Console::Kind::normal, std::nullopt, stop_asked);
+      hold = hold && outcome.holds;
+      for (auto& row : claim_rows(specs[i], *read[i].front().spec, outcome)) rows.push_back(std::move(row));
+    }
+    Table table{{"spec", "statement", "expected", "measured", "verdict"}, {}};
+    for (const auto& row : rows)
+      table.rows.push_back({std::filesystem::path(row.spec).stem().string(), row.claim, row.expected, row.measured, row.holds ? "holds" : "does not hold"});
+    std::printf("%s", table.text(200, 0).c_str());
+    if (!w.table.empty()) write_file_atomically(w.table, replaced_section(file, w.section, markdown_table(rows)));
     return hold ? 0 : 3;
   };
 }

@@ -18,9 +18,7 @@ RunContext::RunContext(const RunSpec& spec, std::shared_ptr<Task> task, RunFolde
 }
 
 uint64_t RunContext::seed_of(const std::string& stage) const {
-  uint64_t key = 0;
-  for (unsigned char c : stage) key = key * 131 + c;
-  return Random::stream(static_cast<uint64_t>(spec_.seed), {key, static_cast<uint64_t>(repetition)}).next();
+  return Random::stream(static_cast<uint64_t>(spec_.seed), {text_hash(stage), static_cast<uint64_t>(repetition)}).next();
 }
 
 std::shared_ptr<Model> RunContext::make_model(const HeadTable& kept) const {

@@ -10,6 +10,7 @@
 #include <ctime>
 #include <thread>
 
+#include "modules/base/random.h"
 #include "modules/base/version.h"
 #include "src/report/report.h"
 #include "src/run/stage.h"
@@ -21,10 +22,8 @@ namespace headlab {
 namespace {
 
 std::string short_hash(const std::string& text) {
-  uint64_t hash = 0xcbf29ce484222325ULL;  // FNV-1a
-  for (unsigned char byte : text) hash = (hash ^ byte) * 0x100000001b3ULL;
   char digits[17];
-  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(hash));
+  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(text_hash(text)));
   return std::string(digits, 10);
 }
 
@@ -97,6 +96,8 @@ void run_stages(const Choices& list, RunContext& context) {
 
 nlohmann::ordered_json claim_view(const nlohmann::ordered_json& results) {
   auto view = nlohmann::ordered_json::object();
+  for (const char* key : {"data", "model"})
+    if (results.contains(key)) view[key] = results.at(key);
   for (const auto& [name, stage] : results.at("stages").items()) {
     view[name] = stage;
     if (stage.contains("metrics")) view[name].update(stage.at("metrics"));
@@ -129,7 +130,9 @@ RunOutcome run_variant(const RunVariant& variant, const std::string& spec_path, 
   const auto device = device_from(flags.device.value_or(spec.device));
   const auto environment = environment_of(device);
   const auto resolved = dump(spec);
-  RunFolder folder{flags.out / spec.name / short_hash(resolved.dump() + environment.dump())};
+  auto bits = resolved;  // what is asked and claimed changes no bits
+  for (const char* key : {"question", "paper", "expect", "compare"}) bits.erase(key);
+  RunFolder folder{flags.out / spec.name / short_hash(bits.dump() + environment.dump())};
   if (flags.fresh) std::filesystem::remove_all(folder.path);
   std::filesystem::create_directories(folder.path);
   write_file_atomically(folder.path / "spec.json", resolved.dump(2) + "\n");
@@ -147,8 +150,10 @@ RunOutcome run_variant(const RunVariant& variant, const std::string& spec_path, 
   console.line("data", task->summary());
 
   RunContext context(spec, task, folder, console, device, [&stop] { return stop.load(); });
+  nlohmann::ordered_json whole_model;
   {
     const auto model = context.model("initial");
+    whole_model = {{"parameters", model->parameter_count()}, {"heads", heads_of(model->heads()).size()}};
     if (task->longest() > model->max_length())
       throw UsageError("model.embedding.max_length: expected at least " + std::to_string(task->longest()) +
                        ", the longest text of the data in tokens, got " + std::to_string(model->max_length()));
@@ -159,10 +164,12 @@ RunOutcome run_variant(const RunVariant& variant, const std::string& spec_path, 
   results["name"] = spec.name;
   results["question"] = spec.question;
   results["label"] = variant.label;
+  results["arm"] = variant.arm;
   results["id"] = folder.path.filename().string();
   results["command"] = flags.command;
   results["seed"] = spec.seed;
   results["data"] = task->report();
+  results["model"] = std::move(whole_model);
   const auto earlier = results.value("seconds", 0.0);
   run_stages(spec.stages, context);
   results["seconds"] = earlier + std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count();

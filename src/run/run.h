@@ -34,7 +34,8 @@ RunOutcome run_variant(const RunVariant& variant, const std::string& spec_path, 
 void write_report(const std::filesystem::path& folder);
 
 /// Names and values that claims can use: metrics of evaluate stages by the stage's name ("full.bleu"), lists over
-/// repetitions ("random.bleu"), and all of every stage ("prune.heads_after").
+/// repetitions ("random.bleu"), all of every stage ("prune.heads_after"), what the data report says
+/// ("data.train.pairs"), and "model.parameters" and "model.heads" of the whole model.
 nlohmann::ordered_json claim_view(const nlohmann::ordered_json& results);
 
 /// What the bits of a run depend on beside its spec: versions, device, precision, threads, CPU capability.

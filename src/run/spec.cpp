@@ -43,6 +43,7 @@ const Catalogue& stage_catalogue() { return stages().catalogue(); }
 void RunSpec::describe(Fields& fields) {
   fields.add("name", name, "what the run folder is called").required();
   fields.add("question", question, "what the experiment asks");
+  fields.add("paper", paper, "arXiv number of the paper whose claim is tried");
   fields.add("seed", seed, "seeds weights, data order, dropout and all other draws").at_least(0);
   fields.add("device", device, "where it runs: cpu, cuda or cuda:N; the flag --device wins");
   fields.add("precision", precision, "type of weights and arithmetic").one_of({"float32", "float64"});
@@ -50,7 +51,10 @@ void RunSpec::describe(Fields& fields) {
   fields.add("model", model, "the Transformer");
   fields.add("stages", stages, "what is done, in order").required();
   fields.add("sweep", sweep, "a grid {key: [values]} or a list of {key: value}: one run each");
-  fields.add("expect", expect, "claims that the results must make true");
+  fields.add("arms", arms, "variants to compare, {name: {key: value}}: one run each, with each of the seeds");
+  fields.add("seeds", seeds, "seeds of an experiment: one run each, for each arm").at_least(0);
+  fields.add("expect", expect, "claims that the results of each run must make true");
+  fields.add("compare", compare, "claims about the arms, over all seeds");
 }
 
 void RunSpec::rules(Problems& problems) const {
@@ -117,7 +121,7 @@ std::vector<RunVariant> load_spec(const std::string& path, const std::vector<std
       }
     });
     mistakes.insert(mistakes.end(), found.begin(), found.end());
-    variants.push_back({variant.label, std::move(spec)});
+    variants.push_back({variant.label, std::move(spec), variant.arm});
   }
   throw_mistakes(sorted(std::move(mistakes)));
   return variants;

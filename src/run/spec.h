@@ -5,7 +5,7 @@
 #include "modules/base/fields.h"
 #include "modules/model/model.h"
 #include "src/spec/document.h"
-#include "src/spec/expect.h"
+#include "src/spec/compare.h"
 #include "src/task/task.h"
 
 namespace headlab {
@@ -14,15 +14,17 @@ const Catalogue& stage_catalogue();
 
 /// What a run does: a spec, read.
 struct RunSpec : Described<RunSpec> {
-  std::string name, question;
+  std::string name, question, paper;
   int64_t seed = 1;
   std::string device = "cpu";
   std::string precision = "float32";
   Choice task{task_catalogue, "translation"};
   Choice model{model_catalogue, "encoder_decoder"};
   Choices stages{stage_catalogue, true, {}};
-  nlohmann::ordered_json sweep;
+  nlohmann::ordered_json sweep, arms;
+  std::vector<int64_t> seeds;
   std::vector<ExpectOptions> expect;
+  std::vector<CompareOptions> compare;
   void describe(Fields& fields) override;
   void rules(Problems& problems) const override;
 };
@@ -40,8 +42,9 @@ const StageCommon& common_of(const Choice& stage);
 
 /// One run of a spec: all but the sweep's keys fixed.
 struct RunVariant {
-  std::string label;  // "model.encoder.layers=2,seed=1"; empty where there is no sweep
+  std::string label;  // "layers=2, seed=1"; empty where there is no sweep
   std::shared_ptr<RunSpec> spec;
+  std::string arm;    // of an experiment with arms
 };
 
 /// Reads a spec with its overrides and its sweep; everything that can be known before a run is checked, files included.

@@ -42,6 +42,12 @@ std::string short_number(double value) {
   return text;
 }
 
+std::string sign_of(const Verdict& verdict) {
+  for (const Relation& relation : relations)
+    if (verdict.relation == relation.name) return std::string(" ") + relation.sign + " ";
+  return " ? ";
+}
+
 }  // namespace
 
 void ExpectOptions::describe(Fields& fields) {
@@ -90,17 +96,26 @@ nlohmann::ordered_json to_json(const Verdict& verdict) {
   return json;
 }
 
+bool relation_holds(const ExpectOptions& expectation, double difference) {
+  for (const Relation& relation : relations)
+    if (expectation.*relation.bound) return relation.holds(difference, 0, expectation.within.value_or(0));
+  return false;
+}
+
+std::string expected_text(const Verdict& verdict) {
+  return verdict.that + sign_of(verdict) + verdict.bound + (verdict.within ? " within " + short_number(*verdict.within) : "");
+}
+
+std::string measured_text(const Verdict& verdict) {
+  return short_number(verdict.left) + sign_of(verdict) + short_number(verdict.right);
+}
+
 std::string verdict_text(const std::vector<Verdict>& verdicts) {
   std::vector<std::string> claims, values;
   std::size_t width = 0;
   for (const Verdict& verdict : verdicts) {
-    std::string sign;
-    for (const Relation& relation : relations) {
-      if (verdict.relation == relation.name) sign = std::string(" ") + relation.sign + " ";
-    }
-    std::string within = verdict.within ? " within " + short_number(*verdict.within) : "";
-    claims.push_back(verdict.that + sign + verdict.bound + within);
-    values.push_back(short_number(verdict.left) + sign + short_number(verdict.right));
+    claims.push_back(expected_text(verdict));
+    values.push_back(measured_text(verdict));
     width = std::max(width, claims.back().size());
   }
   std::string text;

@@ -36,7 +36,14 @@ struct Verdict {
 /// Checks one claim against results. Throws Error for a name that the results do not have; see Expression.
 Verdict judge(const ExpectOptions& expectation, const nlohmann::ordered_json& results);
 
+/// Whether a difference of `that` from the bound is on the side claimed.
+bool relation_holds(const ExpectOptions& expectation, double difference);
+
 nlohmann::ordered_json to_json(const Verdict& verdict);
+
+/// "pruned.bleu >= full.bleu - 3" and "77.6 >= 75.4".
+std::string expected_text(const Verdict& verdict);
+std::string measured_text(const Verdict& verdict);
 
 /// One line a claim: `holds          pruned.bleu >= full.bleu - 3   77.6 >= 75.4`.
 std::string verdict_text(const std::vector<Verdict>& verdicts);

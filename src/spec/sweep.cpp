@@ -1,6 +1,7 @@
 #include "src/spec/sweep.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -18,6 +19,7 @@ namespace {
 
 constexpr std::size_t most_runs = 10'000;
 constexpr std::size_t longest_value = 40;  // of a label, in bytes
+const std::vector<std::string> fixed_keys{"name", "sweep", "arms", "seeds", "compare"};  // of the spec as a whole
 
 /// One key of a sweep with the value it has in one run.
 struct Setting {
@@ -33,8 +35,17 @@ class Expansion {
   explicit Expansion(const Document& document) : document_(document) {}
 
   std::vector<Variant> expand() {
-    const Node* sweep = document_.root().find("sweep");
-    if (!sweep || sweep->kind == Node::Kind::null) return {{"", document_}};
+    const auto given = [&](const char* key) {
+      const Node* node = document_.root().find(key);
+      return node && node->kind != Node::Kind::null ? node : nullptr;
+    };
+    const Node* sweep = given("sweep");
+    const Node* arms = given("arms");
+    const Node* seeds = given("seeds");
+    if (sweep && (arms || seeds)) add((arms ? arms : seeds)->at, arms ? "arms" : "seeds", "expected a sweep or arms with seeds, got both");
+    throw_mistakes(mistakes_);
+    if (arms || seeds) return compared(arms, seeds);
+    if (!sweep) return {{"", document_, ""}};
     std::vector<Run> runs = sweep->kind == Node::Kind::object ? grid(*sweep) : list(*sweep);
     throw_mistakes(mistakes_);
     std::vector<Variant> variants = apply(runs, *sweep);
@@ -53,9 +64,73 @@ class Expansion {
       add(member.at, path, "repeated key");
     } else if (steps.empty()) {
       add(member.at, path, "expected a key path such as model.width or stages[0].train.steps");
-    } else if (steps[0].key == "sweep" || steps[0].key == "name") {
+    } else if (std::count(fixed_keys.begin(), fixed_keys.end(), steps[0].key)) {
       add(member.at, path, "a sweep cannot change " + steps[0].key);
     }
+  }
+
+  /// Each arm with each seed, a whole arm after another.
+  std::vector<Variant> compared(const Node* arms, const Node* seeds) {
+    static const Node none{Node::Kind::object};
+    std::vector<std::pair<std::string, const Node*>> sets;
+    if (arms && (arms->kind != Node::Kind::object || arms->members.empty())) {
+      add(arms->at, "arms", "expected an object {name: {key: value}}, got " + (arms->members.empty() && arms->kind == Node::Kind::object ? std::string("an empty one") : arms->got()));
+    } else if (arms) {
+      for (const Node::Member& member : arms->members) {
+        const std::string path = key_path("arms", member.key);
+        if (member.first) add(member.at, path, "repeated key");
+        if (!is_name(member.key)) add(member.at, path, "expected a name of letters, digits and _, since claims speak of it");
+        if (member.value.kind != Node::Kind::object) {
+          add(member.value.at, path, "expected an object {key: value}, got " + member.value.got());
+          continue;
+        }
+        for (const Node::Member& setting : member.value.members) {
+          check_key(setting, key_path(path, setting.key));
+          if (setting.key == "seed") add(setting.at, key_path(path, "seed"), "an arm cannot change the seed; use \"seeds\"");
+        }
+        sets.emplace_back(member.key, &member.value);
+      }
+    } else {
+      sets.emplace_back("", &none);
+    }
+    if (seeds && (seeds->kind != Node::Kind::list || seeds->items.empty()))
+      add(seeds->at, "seeds", "expected a list of whole numbers, got " + (seeds->kind == Node::Kind::list ? std::string("an empty list") : seeds->got()));
+    for (std::size_t i = 0; seeds && i < seeds->items.size(); ++i)
+      for (std::size_t j = 0; j < i; ++j)
+        if (seeds->items[i].text == seeds->items[j].text)
+          add(seeds->items[i].at, item_path("seeds", i), "the seed " + seeds->items[i].text + " is there already");
+    throw_mistakes(mistakes_);
+    Document base = without(document_, {"arms", "seeds"});
+    std::vector<Variant> variants;
+    for (const auto& [name, set] : sets) {
+      for (std::size_t i = 0; i < (seeds ? seeds->items.size() : 1); ++i) {
+        Variant variant{name, base, name};
+        for (const Node::Member& setting : set->members)
+          if (auto mistake = set_value(variant.document, setting.key, setting.at, setting.value)) mistakes_.push_back(*mistake);
+        if (seeds) {
+          const Node& seed = seeds->items[i];
+          if (auto mistake = set_value(variant.document, "seed", seed.at, seed)) mistakes_.push_back(*mistake);
+          variant.label += (name.empty() ? "seed=" : ", seed=") + seed.text;
+        }
+        variants.push_back(std::move(variant));
+      }
+    }
+    if (variants.size() > most_runs) add(seeds ? seeds->at : arms->at, seeds ? "seeds" : "arms", "expected at most 10000 runs");
+    throw_mistakes(mistakes_);
+    return variants;
+  }
+
+  static bool is_name(const std::string& text) {
+    return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isalnum(c) || c == '_'; }) &&
+           !std::isdigit(static_cast<unsigned char>(text[0]));
+  }
+
+  static Document without(const Document& document, const std::vector<std::string>& keys) {
+    Document base = document;
+    auto& members = base.root().members;
+    const auto gone = [&](const Node::Member& member) { return !member.first && std::count(keys.begin(), keys.end(), member.key) > 0; };
+    members.erase(std::remove_if(members.begin(), members.end(), gone), members.end());
+    return base;
   }
 
   std::vector<Run> grid(const Node& sweep) {
@@ -138,15 +213,12 @@ class Expansion {
   }
 
   std::vector<Variant> apply(const std::vector<Run>& runs, const Node& sweep) {
-    Document base = document_;
-    auto& members = base.root().members;
-    auto is_sweep = [](const Node::Member& member) { return member.key == "sweep" && !member.first; };
-    members.erase(std::remove_if(members.begin(), members.end(), is_sweep), members.end());
+    Document base = without(document_, {"sweep"});
     auto names = short_keys(runs);
     std::map<std::string, std::size_t> labels;
     std::vector<Variant> variants;
     for (std::size_t i = 0; i < runs.size(); ++i) {
-      Variant variant{"", base};
+      Variant variant{"", base, ""};
       for (const Setting& setting : runs[i]) {
         if (auto mistake = set_value(variant.document, setting.key, setting.key_at, *setting.value)) {
           mistakes_.push_back(*mistake);

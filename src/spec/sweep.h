@@ -12,14 +12,19 @@ namespace headlab {
 struct Variant {
   std::string label;  // "layers=2, seed=1", unique within the sweep; empty for a spec without one
   Document document;
+  std::string arm;    // of an experiment with arms: its name
 };
 
-/// The runs that a spec's "sweep" asks for; the spec itself where it has none (or null).
+/// The runs that a spec's "sweep" asks for; the spec itself where it has none (or null) and no arms.
 ///
 ///     "sweep": {"model.encoder.layers": [1, 2], "seed": [1, 2, 3]}      every combination, the last key fastest
 ///     "sweep": [{"model.width": 64, "model.heads": 4}, {"model.width": 128}]   each as it stands
 ///
-/// Throws SpecErrors for a sweep that is malformed, empty, repeats a run, or has more than 10,000 runs. Whether the
+/// Or the arms of an experiment, each with every seed (absent: the spec's own), to be compared with each other:
+///
+///     "arms": {"full": {}, "half": {"model.encoder.attention.heads": 4}}, "seeds": [1, 2, 3]
+///
+/// Throws SpecErrors for a sweep or arms that are malformed, empty, repeats a run, or has more than 10,000 runs. Whether the
 /// keys and values suit the spec is told by reading each variant: its mistakes have the places within the sweep.
 std::vector<Variant> expand(const Document& document);
 

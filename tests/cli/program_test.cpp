@@ -1,4 +1,6 @@
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "tests/catch.h"
@@ -97,4 +99,39 @@ TEST_CASE("a sweep runs each of its specs, and a part of it some") {
   CHECK(std::distance(std::filesystem::directory_iterator(out / "tiny"), {}) == 2);
   REQUIRE(run_program({"run", spec.string(), "--out", out.string(), "--quiet"}).code == 0);
   CHECK(std::distance(std::filesystem::directory_iterator(out / "tiny"), {}) == 3);
+}
+
+TEST_CASE("arms are compared over seeds, and reproduce writes the table of what holds") {
+  Folder folder;
+  const auto out = (folder.path() / "runs").string();
+  const auto spec = folder.write("tiny.json", tiny_spec(R"([
+    {"train": {"steps": 20, "batch": {"max_tokens": 300}, "schedule": {"type": "constant", "peak": 0.01}, "log_every": 10}},
+    {"evaluate": {"metrics": ["loss"]}}])", R"(,
+  "arms": {"more": {}, "none": {"stages[0].train.steps": 0}}, "seeds": [1, 2, 3],
+  "compare": [
+    {"claim": "training lowers the loss", "that": "more.evaluate.loss", "below": "none.evaluate.loss"},
+    {"claim": "twenty steps are enough | really", "that": "more.evaluate.loss", "below": 0.01}
+  ])"));
+  const auto table = folder.write("table.md", "before\n<!-- begin claims -->\nold\n<!-- end claims -->\nafter\n");
+  const auto run = run_program({"reproduce", folder.path().string(), "--out", out, "--quiet", "--table", table.string()});
+  INFO(run.err << run.out);
+  CHECK(run.code == 3);
+  CHECK(run.out.find("training lowers the loss") != std::string::npos);
+  std::ifstream file(table);
+  const std::string written((std::istreambuf_iterator<char>(file)), {});
+  CHECK(written.find("before\n<!-- begin claims -->\n| spec | statement |") == 0);
+  CHECK(written.find("| tiny.json | training lowers the loss | `more.evaluate.loss < none.evaluate.loss` | ") != std::string::npos);
+  CHECK(written.find("3 seeds | holds |") != std::string::npos);
+  CHECK(written.find("twenty steps are enough \\| really | `more.evaluate.loss < 0.01` | ") != std::string::npos);
+  CHECK(written.find("3 seeds | **does not hold** |\n<!-- end claims -->\nafter\n") != std::string::npos);
+  const auto json = nlohmann::json::parse(std::ifstream(std::filesystem::path(out) / "tiny" / "experiment.json"));
+  CHECK(json["runs"].size() == 6);
+  CHECK(json["compare"][0]["differences"].size() == 3);
+  CHECK(json["compare"][0]["holds"] == true);
+  // Other claims are judged on what is there: no run is made again.
+  const auto again = run_program({"run", spec.string(), "--out", out, "--set", "compare[1].below=1000"});
+  CHECK(again.code == 0);
+  CHECK(again.out.find("done before") != std::string::npos);
+  CHECK(again.out.find("s, loss") == std::string::npos);
+  CHECK(run_program({"reproduce", spec.string(), "--out", out, "--quiet", "--table", spec.string()}).code == 2);
 }

@@ -127,7 +127,7 @@ TEST_CASE("wrong specs of real runs get these messages, word for word") {
        R"(x.json:3:63: stages[0].prune.select.threshold: random heads have no scores; use fraction or count
 1 mistake, nothing was run)"},
       {stages_spec(R"([{"prun": {}}])"),
-       R"(x.json:3:13: stages[0]: unknown stage "prun"; did you mean "prune"? (exists: train, evaluate, score, ablate, mask, prune, curve, export, repeat)
+       R"(x.json:3:13: stages[0]: unknown stage "prun"; did you mean "prune"? (exists: train, evaluate, measure, score, ablate, mask, prune, curve, export, repeat)
 1 mistake, nothing was run)"},
       {stages_spec(R"([{"ablate": {"sets": [{"name": "a", "heads": ["dec.self"]}]}}])"),
        R"(x.json:3:57: stages[0].ablate.sets[0].heads[0]: dec.self: not the name of a head; expected STACK.LAYER.HEAD with STACK one of enc.self, dec.self, dec.cross, for example enc.self.0.3
@@ -142,7 +142,7 @@ TEST_CASE("wrong specs of real runs get these messages, word for word") {
        R"(x.json:4:38: expect[0].that: syntax error at character 16: expected a number, a name or "(", got the end
 1 mistake, nothing was run)"},
       {more_spec(R"("learning_rate": 0.1)"),
-       R"(x.json:4:1: learning_rate: unknown key (accepted: name, question, seed, device, precision, task, model, stages, sweep, expect)
+       R"(x.json:4:1: learning_rate: unknown key (accepted: name, question, paper, seed, device, precision, task, model, stages, sweep, arms, seeds, expect, compare)
 1 mistake, nothing was run)"},
       {more_spec(R"("seed": 1, "seed": 2)"),
        R"(x.json:4:12: seed: repeated key; it stands first at line 4, column 1

@@ -131,3 +131,27 @@ TEST_CASE("a part is i/n with i from 1 to n") {
   }
   CHECK_THROWS_WITH(parse_part("5/4"), "expected a part such as 3/16 (from 1/16 to 16/16), got \"5/4\"");
 }
+
+TEST_CASE("arms give each arm with each seed, a whole arm after another") {
+  auto found = runs(R"({"seed": 9, "arms": {"full": {}, "half": {"m.heads": 4}}, "seeds": [1, 2]})");
+  REQUIRE(found.size() == 4);
+  CHECK(found[0].label == "full, seed=1");
+  CHECK(found[0].arm == "full");
+  CHECK(to_json(found[1].document.root()).dump() == R"({"seed":2})");
+  CHECK(found[3].label == "half, seed=2");
+  CHECK(found[3].arm == "half");
+  CHECK(to_json(found[3].document.root()).dump() == R"({"seed":2,"m":{"heads":4}})");
+  CHECK(labels(R"({"arms": {"a": {}, "b": {"x": 1}}})") == Strings{"a", "b"});
+  CHECK(labels(R"({"seeds": [3, 4]})") == Strings{"seed=3", "seed=4"});
+}
+
+TEST_CASE("wrong arms are refused with their place") {
+  CHECK(refused(R"({"arms": {"a": {}}, "sweep": {"x": [1]}})") == "x.json:1:10: arms: expected a sweep or arms with seeds, got both");
+  CHECK(refused(R"({"arms": {"a-b": {}}})") == "x.json:1:11: arms.a-b: expected a name of letters, digits and _, since claims speak of it");
+  CHECK(refused(R"({"arms": {"a": 3}})") == "x.json:1:16: arms.a: expected an object {key: value}, got 3");
+  CHECK(refused(R"({"arms": []})") == "x.json:1:10: arms: expected an object {name: {key: value}}, got a list");
+  CHECK(refused(R"({"arms": {"a": {"name": "x"}}})") == "x.json:1:17: arms.a.name: a sweep cannot change name");
+  CHECK(refused(R"({"arms": {"a": {"seed": 1}}})") == "x.json:1:17: arms.a.seed: an arm cannot change the seed; use \"seeds\"");
+  CHECK(refused(R"({"seeds": 3})") == "x.json:1:11: seeds: expected a list of whole numbers, got 3");
+  CHECK(refused(R"({"seeds": [1, 2, 1]})") == "x.json:1:18: seeds[2]: the seed 1 is there already");
+}

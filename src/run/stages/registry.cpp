@@ -7,6 +7,7 @@ const Stages& stages() {
       Stages("stage", "one step of a run")
           .entry<TrainStage, TrainStageOptions>("train", "trains the model on the task")
           .entry<EvaluateStage, EvaluateStageOptions>("evaluate", "measures the model")
+          .entry<MeasureStage, MeasureStageOptions>("measure", "measures what no metric gives: variances, gradients, time")
           .entry<ScoreStage, ScoreStageOptions>("score", "says how much each head matters")
           .entry<AblateStage, AblateStageOptions>("ablate", "masks heads one at a time and in sets, and measures each")
           .entry<MaskStage, MaskStageOptions>("mask", "masks heads: they stay, and are multiplied by 0")

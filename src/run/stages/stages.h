@@ -2,6 +2,7 @@
 
 #include "src/ablate/ablate.h"
 #include "src/heads/scorer.h"
+#include "src/measure/measure.h"
 #include "src/run/stage.h"
 #include "src/train/trainer.h"
 
@@ -153,6 +154,21 @@ class ExportStage : public Stage {
 
  private:
   ExportStageOptions options_;
+};
+
+struct MeasureStageOptions : Described<MeasureStageOptions>, StageCommon {
+  Choice what{measure_catalogue, "scores"};
+  void describe(Fields& fields) override;
+};
+
+/// What the measure gives (src/measure/measure.h).
+class MeasureStage : public Stage {
+ public:
+  explicit MeasureStage(const MeasureStageOptions& options) : options_(options) {}
+  nlohmann::ordered_json run(RunContext& context) override;
+
+ private:
+  MeasureStageOptions options_;
 };
 
 struct RepeatStageOptions : Described<RepeatStageOptions>, StageCommon, StageRules {

@@ -1,0 +1,15 @@
+#include "src/measure/measure.h"
+
+namespace headlab {
+
+const Measures& measures() {
+  static const Measures registry =
+      Measures("measure", "quantities of a model or its mechanisms that no metric gives")
+          .entry<ScoreMeasure, ScoreMeasureOptions>("scores", "variance of q k^T for random q and k, and how far softmax saturates", "1706.03762")
+          .entry<GradientMeasure, GradientMeasureOptions>("gradients", "norm of the loss's gradient in each layer", "2002.04745")
+          .entry<TimeMeasure, TimeMeasureOptions>("time", "seconds of a forward pass by length");
+  return registry;
+}
+const Catalogue& measure_catalogue() { return measures().catalogue(); }
+
+}  // namespace headlab

@@ -1,0 +1,22 @@
+#include "src/run/stages/stages.h"
+#include "src/terminal/format.h"
+
+namespace headlab {
+
+void MeasureStageOptions::describe(Fields& fields) {
+  describe_common(fields, "measure");
+  fields.add("what", what, "what is measured").required();
+}
+
+nlohmann::ordered_json MeasureStage::run(RunContext& context) {
+  const auto stage = options_.name.empty() ? "measure" : options_.name;
+  auto model = context.model(options_.model);
+  auto result = measures().make(options_.what)->measure(*model, context.task(), context.seed_of(stage));
+  std::string text;
+  for (const auto& [key, value] : result.items())
+    if (value.is_number()) text += (text.empty() ? "" : ", ") + key + " " + short_number(value.get<double>());
+  context.console().line("measure", stage + ": " + text);
+  return result;
+}
+
+}  // namespace headlab
