@@ -201,12 +201,19 @@ std::optional<fs::path> latest_checkpoint(const fs::path& root) {
   return std::nullopt;
 }
 
-void keep_latest_checkpoints(const fs::path& root, int64_t keep) {
+std::vector<std::pair<int64_t, fs::path>> complete_checkpoints(const fs::path& root) {
+  auto found = step_folders(root);
+  std::erase_if(found, [](const auto& item) { return !is_complete(item.second); });
+  std::reverse(found.begin(), found.end());
+  return found;
+}
+
+void keep_latest_checkpoints(const fs::path& root, int64_t keep, int64_t also) {
   int64_t complete = 0;
   for (auto& [step, folder] : step_folders(root)) {
     bool whole = is_complete(folder);
     complete += whole;
-    if (complete == 0 || (whole && complete <= std::max<int64_t>(keep, 1))) continue;
+    if (complete == 0 || step == also || (whole && complete <= std::max<int64_t>(keep, 1))) continue;
     // Renamed first: a removal that is interrupted leaves no half of a checkpoint under its name.
     auto going = neighbour(folder, ".gone");
     remove_tree(going);

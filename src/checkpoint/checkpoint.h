@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "src/checkpoint/safetensors.h"
 
@@ -27,7 +29,7 @@ constexpr int64_t checkpoint_format = 1;
 ///   step, epoch      int     optimiser steps done; passes over the data begun
 ///   data             object  the cursor of the data: where the next batch comes from
 ///   rng              object  rng_states()
-///   best             object  {"metric", "value", "step"}; value null before the first validation
+///   best             object  {"metric", "value", "step", ...}; value null before the first validation
 ///   schedule         object  state of the learning rate schedule
 ///   metrics_bytes    int     LineFile::bytes() of metrics.jsonl
 ///   model            object  the resolved options the module was made from
@@ -57,9 +59,12 @@ std::string checkpoint_name(int64_t step);
 /// there is none or no `root`. One of a newer format counts, so that loading it gives its reason.
 std::optional<std::filesystem::path> latest_checkpoint(const std::filesystem::path& root);
 
+/// The steps and folders of all complete checkpoints "step-<n>" in `root`, the earliest first.
+std::vector<std::pair<int64_t, std::filesystem::path>> complete_checkpoints(const std::filesystem::path& root);
+
 /// Removes all but the last `keep` (at least 1) complete folders "step-<n>", incomplete ones older than the last
-/// complete one, and what an interrupted save left.
-void keep_latest_checkpoints(const std::filesystem::path& root, int64_t keep);
+/// complete one, and what an interrupted save left. The folder of step `also` stays too (-1: none).
+void keep_latest_checkpoints(const std::filesystem::path& root, int64_t keep, int64_t also = -1);
 
 /// Parameters and buffers by name, detached, sharing their storage with the module; tied ones under each of their
 /// names.

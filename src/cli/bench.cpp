@@ -10,7 +10,7 @@
 #include "src/checkpoint/checkpoint.h"
 #include "src/cli/command.h"
 #include "src/task/token_loss.h"
-#include "src/train/optimizer.h"
+#include "src/train/optimizer/adam.h"
 
 namespace headlab {
 namespace {

@@ -25,6 +25,7 @@ std::function<int()> add_schema(CLI::App& command);
 std::function<int()> add_show(CLI::App& command);
 std::function<int()> add_report(CLI::App& command);
 std::function<int()> add_translate(CLI::App& command);
+std::function<int()> add_generate(CLI::App& command);
 std::function<int()> add_data(CLI::App& command);
 std::function<int()> add_bench(CLI::App& command);
 

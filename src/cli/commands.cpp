@@ -12,6 +12,7 @@ const std::vector<Command>& commands() {
       {"show", "a model's layers, heads, parameters, FLOPs and cache", add_show},
       {"report", "write the report page of a run folder again", add_report},
       {"translate", "translate lines from standard input with a run's model", add_translate},
+      {"generate", "continue prompts from standard input with a language model's run", add_generate},
       {"data", "write headlab's own data", add_data},
       {"bench", "measure training speed", add_bench},
   };

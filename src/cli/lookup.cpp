@@ -17,7 +17,8 @@ std::vector<const Catalogue*> slots() {
   return {&model_catalogue(), &project_catalogue(), &adapter_catalogue(), &position_catalogue(), &score_catalogue(),
           &normalise_catalogue(), &gate_catalogue(), &mix_catalogue(), &feed_forward_catalogue(), &norm_catalogue(),
           &residual_catalogue(), &added_position_catalogue(), &task_catalogue(), &translation_data_catalogue(),
-          &stage_catalogue(), &scorer_catalogue(), &optimizer_catalogue(), &schedule_catalogue()};
+          &stage_catalogue(), &scorer_catalogue(), &optimizer_catalogue(), &schedule_catalogue(),
+          &penalty_catalogue(), &augmentation_catalogue()};
 }
 
 }  // namespace

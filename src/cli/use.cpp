@@ -5,6 +5,7 @@
 
 #include "modules/attention/attention.h"
 #include "src/cli/command.h"
+#include "src/cli/search_flags.h"
 #include "src/data/grammar/grammar.h"
 #include "src/run/saved_model.h"
 #include "src/task/translation.h"
@@ -16,33 +17,33 @@ std::function<int()> add_translate(CLI::App& command) {
   struct Wanted {
     std::string run, stage, device;
     SearchOptions search;
-    int64_t n_best = 1, batch = 64;
+    int64_t batch = 64;
     bool scores = false;
   };
   auto wanted = std::make_shared<Wanted>();
   command.add_option("run", wanted->run, "a run folder")->required();
   command.add_option("--stage", wanted->stage, "the stage whose model translates (the last that left one)");
   command.add_option("--device", wanted->device, "cpu, cuda or cuda:N");
-  command.add_option("--beam", wanted->search.beam, "hypotheses kept; 1: greedy")->capture_default_str();
-  command.add_option("--length-penalty", wanted->search.length_penalty, "alpha of ((5 + length) / 6)^alpha")->capture_default_str();
-  command.add_option("--n-best", wanted->n_best, "translations of each line, best first")->capture_default_str();
+  add_search_flags(command, wanted->search);
   command.add_option("--batch", wanted->batch, "lines translated together")->capture_default_str();
   command.add_flag("--scores", wanted->scores, "write score, tab, translation");
   return [wanted] {
     auto& w = *wanted;
-    w.search.n_best = w.n_best;
-    w.search.beam = std::max(w.search.beam, w.n_best);
+    w.search.beam = std::max(w.search.beam, w.search.n_best);
+    check_search("translate", w.search);
     const auto run = open_run(w.run, w.stage, w.device);
     const auto* task = dynamic_cast<const Translation*>(run.task.get());
     if (!task) throw UsageError("translate: the run's task is \"" + run.spec->task.type() + "\"; expected translation");
     std::vector<std::string> lines;
+    int64_t done = 0;
     const auto flush = [&] {
-      for (const auto& found : task->translate(*run.model, lines, w.search))
+      for (const auto& found : task->translate(*run.model, lines, w.search, done))
         for (const auto& [score, text] : found) {
           if (w.scores) std::printf("%.6f\t", score);
           std::printf("%s\n", text.c_str());
         }
       std::fflush(stdout);
+      done += static_cast<int64_t>(lines.size());
       lines.clear();
     };
     for (std::string line; std::getline(std::cin, line);) {

@@ -7,6 +7,8 @@
 #include <numeric>
 #include <tuple>
 
+#include "src/decode/sampling.h"
+
 namespace headlab {
 namespace {
 
@@ -86,38 +88,103 @@ Hypothesis finished(std::vector<int64_t> ids, double log_p, double alpha) {
 
 Tensor on_cpu(const Tensor& x, torch::Dtype type) { return x.to(torch::kCPU, type).contiguous(); }
 
-std::vector<Hypotheses> greedy(Stepper& stepper, Tensor ids_BT, const std::vector<int64_t>& limits, const TextIds& ids,
-                               double alpha, Forward& run) {
+/// A text that is written token by token, without a choice to be taken back.
+struct Path {
+  std::size_t example = 0, number = 0;  // the place in the example's results
+  std::vector<int64_t> ids;
+  double log_p = 0;
+  Random random;
+};
+
+/// The next token of a path and its log-probability.
+struct Pick {
+  int64_t token;
+  double log_p;
+};
+
+/// The most probable token of each row (the first of equals); eos alone where `last` says so.
+std::vector<Pick> most_probable(const Tensor& log_p_RV, const TextIds& ids, const std::vector<bool>& last) {
+  const auto [best_R, token_R] = log_p_RV.max(-1);
+  const auto values = on_cpu(torch::stack({best_R, ids.eos < 0 ? best_R : log_p_RV.select(1, ids.eos)}), torch::kFloat64);
+  const auto tokens = on_cpu(token_R, torch::kLong);
+  const auto* value = values.const_data_ptr<double>();
+  const auto* token = tokens.const_data_ptr<int64_t>();
+  const auto count = last.size();
+  std::vector<Pick> picks;
+  for (std::size_t r = 0; r < count; ++r) {
+    check(value[r]);
+    picks.push_back(last[r] ? Pick{ids.eos, ids.eos < 0 ? 0 : value[count + r]} : Pick{token[r], value[r]});
+  }
+  return picks;
+}
+
+/// A token drawn for each path, which reads row `row_of[p]`.
+std::vector<Pick> drawn(const Tensor& log_p_RV, const TextIds& ids, const std::vector<bool>& last, const std::vector<int64_t>& row_of,
+                        std::vector<Path>& paths, const SearchOptions& options) {
+  const auto values = on_cpu(log_p_RV, torch::kFloat64);
+  const auto V = values.size(1);
+  const Sampling sampling{options.temperature, options.top_k, options.top_p};
+  std::vector<Pick> picks;
+  std::vector<Likely> likely;
+  int64_t row_seen = -1;
+  for (std::size_t p = 0; p < paths.size(); ++p) {
+    const auto* row = values.const_data_ptr<double>() + row_of[p] * V;
+    if (last[p]) {
+      picks.push_back({ids.eos, ids.eos < 0 ? 0 : row[ids.eos]});
+      continue;
+    }
+    if (row_of[p] != row_seen) {  // the paths of one row stand together
+      for (int64_t id = 0; id < V; ++id) check(row[id]);
+      likely = likely_tokens(row, V, sampling);
+      if (likely.empty()) throw Error("decoding: the model gives every token probability 0; its weights or its input are not finite");
+      row_seen = row_of[p];
+    }
+    const auto token = draw(likely, paths[p].random);
+    picks.push_back({token, row[token]});
+  }
+  return picks;
+}
+
+/// Greedy search, and sampling.
+std::vector<Hypotheses> write_paths(Stepper& stepper, Tensor ids_BT, const std::vector<int64_t>& limits, const TextIds& ids,
+                                    const SearchOptions& options, Forward& run) {
   Rows rows(stepper, run, ids_BT);
-  std::vector<Hypotheses> results(limits.size());
-  std::vector<std::vector<int64_t>> texts(limits.size());
-  std::vector<double> log_p(limits.size(), 0);
-  std::vector<int64_t> examples(limits.size());
-  std::iota(examples.begin(), examples.end(), 0);
-  for (int64_t length = 0; !examples.empty(); ++length) {
-    const auto log_p_RV = log_probabilities(stepper.step(ids_BT, run), ids);
-    const auto [best_R, token_R] = log_p_RV.max(-1);  // the first of equals
-    const auto values = on_cpu(torch::stack({best_R, log_p_RV.select(1, ids.eos)}), torch::kFloat64);
-    const auto tokens = on_cpu(token_R, torch::kLong);
-    const auto* value = values.const_data_ptr<double>();
-    const auto* token = tokens.const_data_ptr<int64_t>();
-    const auto count = examples.size();
-    std::vector<int64_t> from, next, left;
-    for (std::size_t r = 0; r < count; ++r) {
-      const auto example = static_cast<std::size_t>(examples[r]);
-      const bool last = length == limits[example];
-      check(value[r]);
-      log_p[example] += last ? value[count + r] : value[r];
-      if (last || token[r] == ids.eos) {
-        results[example].push_back(finished(std::move(texts[example]), log_p[example], alpha));
+  const auto examples = on_cpu(run.rows_B, torch::kLong);
+  const auto each = static_cast<std::size_t>(options.draws() ? options.n_best : 1);
+  std::vector<Hypotheses> results(limits.size(), Hypotheses(each));
+  std::vector<Path> paths;
+  std::vector<int64_t> row_of;  // the row that a path reads: at first one for all of an example
+  for (std::size_t b = 0; b < limits.size(); ++b)
+    for (std::size_t n = 0; n < each; ++n) {
+      const auto example = static_cast<uint64_t>(examples.const_data_ptr<int64_t>()[b]);
+      paths.push_back({b, n, {}, 0, Random::stream(static_cast<uint64_t>(options.seed), {example, n})});
+      row_of.push_back(static_cast<int64_t>(b));
+    }
+  for (int64_t length = 0; !paths.empty(); ++length) {
+    std::vector<bool> last;
+    for (const auto& path : paths) last.push_back(length == limits[path.example]);
+    const bool all_end = ids.eos < 0 && std::find(last.begin(), last.end(), false) == last.end();  // nothing is left to be weighed
+    const auto log_p_RV = all_end ? Tensor() : log_probabilities(stepper.step(ids_BT, run), ids);
+    const auto picks = all_end            ? std::vector<Pick>(paths.size(), {ids.eos, 0})
+                       : options.draws() ? drawn(log_p_RV, ids, last, row_of, paths, options)
+                                         : most_probable(log_p_RV, ids, last);
+    std::vector<int64_t> from, next;
+    std::vector<Path> left;
+    for (std::size_t p = 0; p < paths.size(); ++p) {
+      auto& path = paths[p];
+      path.log_p += picks[p].log_p;
+      if (picks[p].token == ids.eos) {
+        results[path.example][path.number] = finished(std::move(path.ids), path.log_p, options.length_penalty);
         continue;
       }
-      texts[example].push_back(token[r]);
-      from.push_back(static_cast<int64_t>(r));
-      next.push_back(token[r]);
-      left.push_back(examples[r]);
+      path.ids.push_back(picks[p].token);
+      from.push_back(row_of[p]);
+      next.push_back(picks[p].token);
+      left.push_back(std::move(path));
     }
-    examples = std::move(left);
+    paths = std::move(left);
+    row_of.resize(paths.size());
+    std::iota(row_of.begin(), row_of.end(), 0);
     rows.become(from);
     ids_BT = rows.column(next);
   }
@@ -253,6 +320,13 @@ void SearchOptions::describe(Fields& fields) {
   fields.add("length_penalty", length_penalty, "alpha: scores are log-probabilities divided by ((5 + length) / 6)^alpha")
       .at_least(0)
       .means("0: log-probabilities");
+  fields.add("temperature", temperature, "draws outputs instead: divides the logits before a token is drawn; beam counts for nothing then")
+      .at_least(0)
+      .means("0: the most probable output is looked for");
+  fields.add("top_k", top_k, "draws from the k most probable tokens").at_least(0).means("0: from all");
+  fields.add("top_p", top_p, "draws from the fewest most probable tokens whose probabilities sum to p").above(0).at_most(1).means("1: from all");
+  fields.add("seed", seed, "of the draws; each example and each of its outputs has a generator of its own").at_least(0);
+  fields.add("prefix", prefix, "text that every output begins with; it counts neither for max_length nor for scores").means("empty: none");
   fields.add("n_best", n_best, "outputs for each example").at_least(1);
   fields.add("max_length", max_length, "longest output").at_least(0).unit("tokens").means("0: from the source's length");
   fields.add("max_length_factor", max_length_factor, "longest output: this times the source's length, and max_length_extra")
@@ -263,7 +337,9 @@ void SearchOptions::describe(Fields& fields) {
 }
 
 void SearchOptions::rules(Problems& problems) const {
-  if (n_best > beam)
+  if (!draws() && (top_k > 0 || top_p < 1))
+    problems.add(top_k > 0 ? "top_k" : "top_p", "expected a temperature above 0 beside it, since it says from what is drawn; got temperature 0");
+  if (!draws() && n_best > beam)
     problems.add("n_best", "expected at most beam (" + std::to_string(beam) + "), got " + std::to_string(n_best));
 }
 
@@ -281,7 +357,10 @@ std::vector<Hypotheses> search(Stepper& stepper, const Tensor& first_BT, const s
     throw wrong_shape("search", "ids [" + std::to_string(limits.size()) + ", T]", first_BT);
   if (limits.empty()) return {};
   torch::NoGradGuard no_grad;
-  if (options.beam == 1) return greedy(stepper, first_BT, limits, ids, options.length_penalty, run);
+  if (options.draws() || options.beam == 1) return write_paths(stepper, first_BT, limits, ids, options, run);
+  if (ids.eos < 0)
+    throw UsageError("search: the vocabulary has no end of text, without which texts of a beam can't be compared; expected beam 1 or a "
+                     "temperature above 0, got beam " + std::to_string(options.beam));
   return beam_search(stepper, first_BT, limits, ids, options, run);
 }
 
@@ -293,13 +372,18 @@ std::vector<Hypotheses> search(Model& model, const Batch& batch, const TextIds& 
     throw ShapeError("search: expected beginnings of one length, got padding among them; search those of each length alone");
 
   const Inference inference(model);
-  auto first_BT = torch::full({B, 1}, ids.bos, torch::dtype(torch::kLong).device(model.device()));
-  if (has_beginning) first_BT = torch::cat({first_BT, batch.target_BT}, 1);
+  Tensor first_BT = has_beginning ? batch.target_BT : Tensor();
+  if (ids.bos >= 0) {
+    const auto bos_B1 = torch::full({B, 1}, ids.bos, torch::dtype(torch::kLong).device(model.device()));
+    first_BT = has_beginning ? torch::cat({bos_B1, first_BT}, 1) : bos_B1;
+  }
+  if (!first_BT.defined() || first_BT.size(1) == 0)
+    throw UsageError("search: the vocabulary has no begin of text; expected a beginning of at least one token, got none");
   const auto stepper = model.stepper(batch, run);
   const auto room = stepper->max_length() - first_BT.size(1);  // the last token is read before its eos is weighed
   if (room < 0)
-    throw ShapeError("search: expected a beginning of at most " + std::to_string(stepper->max_length() - 1) + " tokens, got " +
-                     std::to_string(first_BT.size(1) - 1) + "; raise model.embedding.max_length");
+    throw ShapeError("search: expected a beginning of at most " + std::to_string(stepper->max_length() - (ids.bos >= 0)) +
+                     " tokens, got " + std::to_string(first_BT.size(1) - (ids.bos >= 0)) + "; raise model.embedding.max_length");
   const auto lengths = has_source ? lengths_of(batch.source_BS, batch.source_mask_BS)
                                   : std::vector<int64_t>(static_cast<std::size_t>(B), 0);
   std::vector<int64_t> limits;

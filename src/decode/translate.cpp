@@ -29,7 +29,8 @@ PaddedTexts padded_texts(const std::vector<const std::vector<int64_t>*>& texts, 
 }
 
 std::vector<Hypotheses> translate_ids(Model& model, const std::vector<std::vector<int64_t>>& sources, const TextIds& source,
-                                      const TextIds& target, const SearchOptions& options, int64_t max_tokens, Forward& run) {
+                                      const TextIds& target, const SearchOptions& options, int64_t max_tokens, Forward& run,
+                                      const std::vector<int64_t>& prefix) {
   if (sources.empty()) return {};
   std::vector<int64_t> lengths;
   for (const auto& text : sources) lengths.push_back(static_cast<int64_t>(text.size()) + 1);
@@ -51,7 +52,9 @@ std::vector<Hypotheses> translate_ids(Model& model, const std::vector<std::vecto
       auto padded = padded_texts(texts, source, model.device());
       const auto rows = torch::tensor(examples, torch::kLong).to(model.device());
       run.rows_B = before.defined() ? before.index_select(0, rows.to(before.device())) : rows;
-      auto found = search(model, {padded.ids_BS, padded.mask_BS, {}, {}}, target, options, run);
+      Batch batch{padded.ids_BS, padded.mask_BS, {}, {}};
+      if (!prefix.empty()) batch.target_BT = torch::tensor(prefix, torch::kLong).to(model.device()).expand({rows.size(0), -1});
+      auto found = search(model, batch, target, options, run);
       std::move(found.begin(), found.end(), std::back_inserter(results));
     }
   } catch (...) {

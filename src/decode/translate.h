@@ -8,11 +8,13 @@ namespace headlab {
 ///
 /// `sources` are ids without bos and eos; the model reads each followed by the source text's eos, as in training. Sources
 /// are sorted by length and cut into batches of at most `max_tokens` source tokens, padding included; a source that is
-/// longer stands alone. run.scale may be [B,L,H] with one B for each source: run.rows_B is kept. A source without tokens is
-/// read as eos alone.
+/// longer stands alone. run.scale may be [B,L,H] with one B for each source: run.rows_B is kept, and what is drawn for a source
+/// (SearchOptions::temperature) depends on it: on its place among the sources where none was set. A source without tokens is
+/// read as eos alone. Every output goes on from `prefix`, target ids without bos, which are no part of its ids.
 /// Throws ShapeError, before any other source is read, where one is longer than the model takes.
 std::vector<Hypotheses> translate_ids(Model& model, const std::vector<std::vector<int64_t>>& sources, const TextIds& source,
-                                      const TextIds& target, const SearchOptions& options, int64_t max_tokens, Forward& run);
+                                      const TextIds& target, const SearchOptions& options, int64_t max_tokens, Forward& run,
+                                      const std::vector<int64_t>& prefix = {});
 
 /// The ids of each text followed by eos, padded on the right, and where the tokens are: ids_BS (long), mask_BS (bool,
 /// undefined where there is no padding). There must be a text.

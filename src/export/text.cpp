@@ -508,8 +508,12 @@ std::string difference(torch::jit::Module& module, const Tokenizer& tokenizer, c
 }  // namespace
 
 ScriptedTokenizer script_tokenizer(const Tokenizer& tokenizer, const torch::jit::Module& root, const std::vector<std::string>& lines) {
-  const auto model = read(tokenizer.serialized());
   ScriptedTokenizer made;
+  if (tokenizer.kind() != "sentencepiece") {
+    made.refused = "it is a " + tokenizer.kind() + " tokenizer, and only those of SentencePiece can be";
+    return made;
+  }
+  const auto model = read(tokenizer.serialized());
   made.refused = unsupported(model);
   if (!made.refused.empty()) return made;
   made.module = torch::jit::Module(c10::QualifiedName("__torch__.headlab.Tokenizer"), root._ivalue()->compilation_unit(), true);

@@ -64,9 +64,10 @@ class RunContext {
   std::string prefix;
   int64_t repetition = 0;
   std::string full(const std::string& stage) const { return stage == "initial" ? stage : prefix + stage; }
+  /// The full name of a stage that is referred to: in the repetition, else outside; empty: the latest.
+  std::string resolve(const std::string& stage) const;
 
  private:
-  std::string resolve(const std::string& stage) const;  // in the repetition, else outside
   const RunSpec& spec_;
   std::shared_ptr<Task> task_;
   RunFolder folder_;

@@ -73,7 +73,7 @@ void RunSpec::rules(Problems& problems) const {
   check_stages(stages, "stages", {}, problems);
 }
 
-void check_stages(const Choices& stages, const std::string& path, std::set<std::string> known, Problems& problems) {
+void check_stages(const Choices& stages, const std::string& path, EarlierStages known, Problems& problems) {
   std::set<std::string> here;
   for (std::size_t i = 0; i < stages.items.size(); ++i) {
     const auto& stage = stages.items[i];
@@ -81,14 +81,14 @@ void check_stages(const Choices& stages, const std::string& path, std::set<std::
     const auto& common = common_of(stage);
     if (!common.model.empty() && !known.count(common.model)) {
       std::string exist = "initial";
-      for (const auto& name : known) exist += name == "initial" ? "" : ", " + name;
+      for (const auto& [name, earlier] : known) exist += name == "initial" ? "" : ", " + name;
       if (common.model != "initial")
         problems.add(place + ".model", "no earlier stage is called \"" + common.model + "\" (earlier: " + exist + ")");
     }
     if (!here.insert(stage_name(stage)).second)
       problems.add(place, "two stages are called \"" + stage_name(stage) + "\"; give one of them a \"name\"");
     if (const auto* more = dynamic_cast<const StageRules*>(&stage.options())) more->stage_rules(place, known, problems);
-    known.insert(stage_name(stage));
+    known[stage_name(stage)] = &stage;
   }
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
-#include <set>
+#include <map>
+#include <string>
 
 #include "src/run/context.h"
 #include "src/run/spec.h"
@@ -17,14 +18,17 @@ struct Stage {
 using Stages = Registry<Stage>;
 const Stages& stages();
 
+/// The stages before one, by name; each lives as long as the spec.
+using EarlierStages = std::map<std::string, const Choice*>;
+
 /// Options of a stage with rules about other stages.
 struct StageRules {
   virtual ~StageRules() = default;
-  virtual void stage_rules(const std::string& place, const std::set<std::string>& known, Problems& problems) const = 0;
+  virtual void stage_rules(const std::string& place, const EarlierStages& known, Problems& problems) const = 0;
 };
 
-/// Names are unique and refer to earlier stages. `known`: names from outside.
-void check_stages(const Choices& stages, const std::string& path, std::set<std::string> known, Problems& problems);
+/// Names are unique and refer to earlier stages. `known`: those from outside.
+void check_stages(const Choices& stages, const std::string& path, EarlierStages known, Problems& problems);
 
 /// Runs stages in order, skipping those with results; the context holds the results.
 void run_stages(const Choices& stages, RunContext& context);

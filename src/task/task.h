@@ -41,6 +41,12 @@ struct Evaluation {
   std::vector<std::string> hypotheses;
 };
 
+/// The texts that a model reads: their special ids, and whether a word has one id in source and target.
+struct TextKind {
+  TextIds ids;
+  bool one_vocabulary = false;
+};
+
 /// What a model is for: its data, what it learns from a batch, and how well it does.
 class Task {
  public:
@@ -53,6 +59,8 @@ class Task {
   virtual nlohmann::ordered_json report() const = 0;
   /// Lengths of each example of a split as the model reads them: source and target (empty where there is one text).
   virtual std::pair<std::vector<int64_t>, std::vector<int64_t>> lengths(const std::string& split) const = 0;
+  /// Of the source, or of the one text. The default: the ids of trained tokenizers.
+  virtual TextKind reads() const { return {}; }
   virtual TokenBatch batch(const std::string& split, const std::vector<int64_t>& examples, torch::Device device) const = 0;
   /// The metrics asked for, with `scale` on the heads (empty: none). The model is put into evaluation mode and back.
   virtual Evaluation evaluate(Model& model, const EvaluateOptions& options, const std::map<Stack, Tensor>& scale) const = 0;

@@ -65,6 +65,11 @@ const std::vector<Source>& data_sources() {
   return all;
 }
 
+std::vector<int64_t> joined(std::vector<int64_t> a, const std::vector<int64_t>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
 }  // namespace
 
 const Catalogue& translation_data_catalogue() {
@@ -76,7 +81,7 @@ const Catalogue& translation_data_catalogue() {
   return catalogue;
 }
 
-TextIds text_ids(const Tokenizer& tokenizer) { return {tokenizer.pad_id(), tokenizer.bos_id(), tokenizer.eos_id()}; }
+TextIds text_ids(const Tokenizer& tokenizer) { return {tokenizer.pad_id(), tokenizer.bos_id(), tokenizer.eos_id(), tokenizer.unk_id()}; }
 
 void ParallelFilesOptions::describe(Fields& fields) {
   fields.add("train_source", train_source, "file, looked for beside the spec and in HEADLAB_DATA").required().file();
@@ -156,6 +161,8 @@ std::pair<std::vector<int64_t>, std::vector<int64_t>> Translation::lengths(const
   return {source, target};
 }
 
+TextKind Translation::reads() const { return {text_ids(tokenizers_->source), tokenizers_->joint}; }
+
 TokenBatch Translation::batch(const std::string& split, const std::vector<int64_t>& examples, torch::Device device) const {
   const auto& pairs = part(split).pairs;
   const auto& target_tokenizer = tokenizers_->target;
@@ -208,11 +215,12 @@ Evaluation Translation::evaluate(Model& model, const EvaluateOptions& options, c
   sources.resize(count);
   Forward run;
   run.scale = scale;
+  const auto prefix = tokenizers_->target.encode(options.search.prefix);
   const auto found = translate_ids(model, sources, text_ids(tokenizers_->source), text_ids(tokenizers_->target),
-                                    options.search, options.max_tokens, run);
+                                    options.search, options.max_tokens, run, prefix);
   std::vector<std::string> references;
   for (std::size_t i = 0; i < count; ++i) {
-    result.hypotheses.push_back(found[i].empty() ? std::string() : tokenizers_->target.decode(found[i].front().ids));
+    result.hypotheses.push_back(found[i].empty() ? std::string() : tokenizers_->target.decode(joined(prefix, found[i].front().ids)));
     references.push_back(here.text.target[here.pairs.pair[i]]);
   }
   if (wants("bleu")) {
@@ -231,14 +239,16 @@ Evaluation Translation::evaluate(Model& model, const EvaluateOptions& options, c
 }
 
 std::vector<std::vector<std::pair<double, std::string>>> Translation::translate(Model& model, const std::vector<std::string>& lines,
-                                                                                const SearchOptions& options) const {
+                                                                                const SearchOptions& options, int64_t first) const {
   std::vector<std::vector<int64_t>> sources;
   for (const auto& line : lines) sources.push_back(tokenizers_->source.encode(line));
   Forward run;
+  run.rows_B = torch::arange(first, first + static_cast<int64_t>(lines.size()), torch::dtype(torch::kLong).device(model.device()));
+  const auto prefix = tokenizers_->target.encode(options.prefix);
   std::vector<std::vector<std::pair<double, std::string>>> all;
-  for (const auto& found : translate_ids(model, sources, text_ids(tokenizers_->source), text_ids(tokenizers_->target), options, 8192, run)) {
+  for (const auto& found : translate_ids(model, sources, text_ids(tokenizers_->source), text_ids(tokenizers_->target), options, 8192, run, prefix)) {
     auto& of_line = all.emplace_back();
-    for (const auto& hypothesis : found) of_line.emplace_back(hypothesis.score, tokenizers_->target.decode(hypothesis.ids));
+    for (const auto& hypothesis : found) of_line.emplace_back(hypothesis.score, tokenizers_->target.decode(joined(prefix, hypothesis.ids)));
   }
   return all;
 }

@@ -32,14 +32,16 @@ class Translation : public Task {
   std::string summary() const override { return summary_; }
   nlohmann::ordered_json report() const override { return report_; }
   std::pair<std::vector<int64_t>, std::vector<int64_t>> lengths(const std::string& split) const override;
+  TextKind reads() const override;
   TokenBatch batch(const std::string& split, const std::vector<int64_t>& examples, torch::Device device) const override;
   Evaluation evaluate(Model& model, const EvaluateOptions& options, const std::map<Stack, Tensor>& scale) const override;
   const std::vector<std::string>& metric_names() const override;
   std::map<std::string, std::string> files() const override;
 
-  /// Scores and translations of each line, best first.
+  /// Scores and translations of each line, best first; each begins with options.prefix. `first`: the number of the first
+  /// line, for draws that go on from an earlier call.
   std::vector<std::vector<std::pair<double, std::string>>> translate(Model& model, const std::vector<std::string>& lines,
-                                                                     const SearchOptions& options) const;
+                                                                     const SearchOptions& options, int64_t first = 0) const;
   const TokenizerPair& tokenizers() const { return *tokenizers_; }
   /// Ids of a split's sources, without eos.
   std::vector<std::vector<int64_t>> sources(const std::string& split) const;

@@ -27,8 +27,11 @@ struct TokenizerOptions : Described<TokenizerOptions> {
   void rules(Problems& problems) const override;
 };
 
-/// A SentencePiece model (Kudo and Richardson, arXiv 1808.06226): text to ids and back. Immutable; copies share it, and
-/// any number of threads may use it at once.
+class TokenizerModel;
+
+/// Text to ids and back: a SentencePiece model (Kudo and Richardson, arXiv 1808.06226), or a WordPiece vocabulary
+/// (src/text/word_piece.h says what it does otherwise). Immutable; copies share it, and any number of threads may use it at
+/// once.
 ///
 /// Ids. Trained models have pad 0, unk 1, bos 2, eos 3. A loaded model keeps its own ids; one that lacks pad, bos or
 /// eos gets the missing ones appended after its last piece, in that order, so that all four always exist and size()
@@ -40,23 +43,27 @@ struct TokenizerOptions : Described<TokenizerOptions> {
 /// back as one.
 class Tokenizer {
  public:
-  /// Trains a model on `lines`; the same lines, options and seed give the same bytes. The seed matters only where
+  /// Trains a model of options.type on `lines`; the same lines, options and seed give the same bytes. The seed matters only where
   /// max_sentences leaves lines out. Word and character models take the vocabulary as a maximum. Throws Error where a
-  /// unigram or BPE vocabulary is more or less than the text supports, and where there is no text.
+  /// unigram, BPE or WordPiece vocabulary is more or less than the text supports, and where there is no text.
   static Tokenizer train(const std::vector<std::string>& lines, const TokenizerOptions& options, uint64_t seed);
-  /// Reads a SentencePiece .model file. Throws FileError.
+  /// Reads a SentencePiece .model file, or what serialized() gave. Throws FileError.
   static Tokenizer load(const std::string& path);
-  /// The inverse of serialized(). Throws FileError for bytes that are no SentencePiece model.
+  /// The same, and for type "wordpiece" also a vocab.txt, read with options.lower_case.
+  static Tokenizer load(const std::string& path, const TokenizerOptions& options);
+  /// The inverse of serialized(). Throws FileError for bytes that are no tokenizer.
   static Tokenizer from_bytes(std::string_view serialized);
 
-  /// The bytes of the .model file: what SentencePiece, in any language, loads.
+  /// "sentencepiece" or "wordpiece".
+  std::string kind() const;
+  /// The bytes of the .model file: what SentencePiece, in any language, loads; of a WordPiece, JSON.
   const std::string& serialized() const;
 
   /// Ids of a text, without bos and eos. White space alone gives none.
   std::vector<int64_t> encode(std::string_view text) const;
   /// The text of ids; pad, bos, eos and other control ids are skipped. Throws Error for an id outside [0, size()).
   std::string decode(const std::vector<int64_t>& ids) const;
-  /// The pieces of a text as SentencePiece writes them: "▁the".
+  /// The pieces of a text as the model writes them: "▁the", of a WordPiece "the", "##se".
   std::vector<std::string> pieces(std::string_view text) const;
 
   int64_t size() const;
@@ -70,9 +77,9 @@ class Tokenizer {
   int64_t eos_id() const;
 
  private:
-  struct Impl;
-  explicit Tokenizer(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
-  std::shared_ptr<const Impl> impl_;
+  explicit Tokenizer(std::shared_ptr<const TokenizerModel> model) : model_(std::move(model)) {}
+  void check(int64_t id) const;
+  std::shared_ptr<const TokenizerModel> model_;
 };
 
 }  // namespace headlab

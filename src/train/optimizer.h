@@ -13,7 +13,7 @@ using NamedParameters = std::vector<std::pair<std::string, Tensor>>;
 /// Each parameter once, by the first of its names; those that need no gradient left out.
 NamedParameters trained_parameters(const torch::nn::Module& module);
 
-/// Changes parameters by their gradients.
+/// Changes parameters by their gradients; each is in a file of its own in src/train/optimizer.
 struct Optimizer {
   virtual ~Optimizer() = default;
   /// One update of every parameter that has a gradient.
@@ -28,27 +28,9 @@ using Optimizers = Registry<Optimizer, const NamedParameters&>;
 const Optimizers& optimizers();
 const Catalogue& optimizer_catalogue();
 
-struct AdamWOptions : Described<AdamWOptions> {
-  double beta1 = 0.9, beta2 = 0.98, epsilon = 1e-9, weight_decay = 0.0;
-  bool decay_vectors = false;
-  void describe(Fields& fields) override;
-};
-
-/// m = b1 m + (1-b1) g,  v = b2 v + (1-b2) g^2,  w = w - lr (wd w + m^ / (sqrt(v^) + eps))          (1711.05101)
-/// LibTorch's fused kernel.
-class AdamW : public Optimizer {
- public:
-  AdamW(const AdamWOptions& options, const NamedParameters& parameters);
-  void step(double learning_rate) override;
-  TensorMap state() const override;
-  void restore(const TensorMap& state, const std::string& from) override;
-
- private:
-  AdamWOptions options_;
-  NamedParameters parameters_;
-  std::vector<Tensor> m_, v_, steps_;  // steps_[i] is a view of all_steps_
-  Tensor all_steps_;
-};
+/// Copies `state` into the tensors of `mine`, an optimiser's own state. Throws FileError, before anything is copied, where a
+/// tensor is missing or has another shape. `from`: the file, for the message.
+void restore_state(const TensorMap& mine, const TensorMap& state, const std::string& from);
 
 /// Divides the gradients by their total l2 norm / `limit` where that is above 1 (limit 0: never), and returns the norm.
 Tensor clip_gradients(const NamedParameters& parameters, double limit);

@@ -45,6 +45,26 @@ struct PeakOptions : Described<PeakOptions> {
   }
 };
 
+struct InverseSqrtOptions : Described<InverseSqrtOptions> {
+  double peak = 1e-3;
+  int64_t warmup = 4000;
+  void describe(Fields& fields) override {
+    fields.add("peak", peak, "the rate at the end of the warm-up").above(0);
+    fields.add("warmup", warmup, "steps until the peak, linearly; after four times as many the rate is half of it").at_least(1).unit("steps");
+  }
+};
+
+struct StepwiseOptions : Described<StepwiseOptions> {
+  double peak = 1e-3, factor = 0.5;
+  int64_t every = 1000, warmup = 0;
+  void describe(Fields& fields) override {
+    fields.add("peak", peak, "the highest rate").above(0);
+    fields.add("warmup", warmup, "steps until the peak, linearly").at_least(0).unit("steps");
+    fields.add("every", every, "steps from one change of the rate to the next, counted from the end of the warm-up").at_least(1).unit("steps");
+    fields.add("factor", factor, "multiplies the rate at each change").above(0).at_most(1);
+  }
+};
+
 double warmed(double peak, int64_t warmup, int64_t step) {
   return peak * static_cast<double>(step) / static_cast<double>(warmup);
 }
@@ -61,6 +81,26 @@ struct ConstantSchedule : Schedule {
     return step < options.warmup ? warmed(options.peak, options.warmup, step) : options.peak;
   }
   ConstantOptions options;
+};
+
+/// peak * sqrt(warmup / step), after the warm-up: "transformer" with its peak given
+struct InverseSqrtSchedule : Schedule {
+  InverseSqrtSchedule(const InverseSqrtOptions& options, int64_t, int64_t) : options(options) {}
+  double rate(int64_t step) const override {
+    if (step < options.warmup) return warmed(options.peak, options.warmup, step);
+    return options.peak * std::sqrt(static_cast<double>(options.warmup) / static_cast<double>(step));
+  }
+  InverseSqrtOptions options;
+};
+
+/// peak * factor^floor((step - warmup) / every), after the warm-up
+struct StepwiseSchedule : Schedule {
+  StepwiseSchedule(const StepwiseOptions& options, int64_t, int64_t) : options(options) {}
+  double rate(int64_t step) const override {
+    if (step < options.warmup) return warmed(options.peak, options.warmup, step);
+    return options.peak * std::pow(options.factor, static_cast<double>((step - options.warmup) / options.every));
+  }
+  StepwiseOptions options;
 };
 
 /// from peak to end * peak in a straight line
@@ -93,6 +133,8 @@ const Schedules& schedules() {
       Schedules("schedule", "the learning rate of each step")
           .entry<TransformerSchedule, TransformerOptions>("transformer", "linear warm-up, then the inverse square root of the step", "1706.03762")
           .entry<ConstantSchedule, ConstantOptions>("constant", "one rate after the warm-up")
+          .entry<InverseSqrtSchedule, InverseSqrtOptions>("inverse_sqrt", "the inverse square root of the step after the warm-up, from a given peak", "1706.03762")
+          .entry<StepwiseSchedule, StepwiseOptions>("stepwise", "multiplied by a factor every so many steps")
           .entry<LinearSchedule, PeakOptions>("linear", "a straight line from the peak to the end")
           .entry<CosineSchedule, PeakOptions>("cosine", "half a cosine from the peak to the end", "1608.03983");
   return registry;

@@ -2,10 +2,12 @@
 
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 
 #include "modules/base/error.h"
+#include "modules/base/nearest.h"
 #include "src/checkpoint/rng.h"
 #include "src/task/token_loss.h"
 
@@ -19,6 +21,19 @@ std::vector<int64_t> sources_of(const Task& task) {
 
 double value(const Tensor& tensor) { return tensor.to(torch::kFloat64).item<double>(); }
 
+std::vector<std::shared_ptr<Penalty>> penalties_of(const Choices& choices, const NamedParameters& parameters) {
+  std::vector<std::shared_ptr<Penalty>> all;
+  for (std::size_t i = 0; i < choices.items.size(); ++i)
+    all.push_back(penalties().make(choices.items[i], parameters, "penalties[" + std::to_string(i) + "]"));
+  return all;
+}
+
+TensorMap copies(const TensorMap& tensors) {
+  TensorMap made;
+  for (const auto& [name, tensor] : tensors) made[name] = tensor.detach().clone();
+  return made;
+}
+
 }  // namespace
 
 void TrainOptions::describe(Fields& fields) {
@@ -29,16 +44,24 @@ void TrainOptions::describe(Fields& fields) {
   fields.add("clip", clip, "largest l2 norm of the gradient").at_least(0).means("0: no limit");
   fields.add("optimizer", optimizer, "how gradients change the parameters");
   fields.add("schedule", schedule, "the learning rate of each step");
+  fields.add("penalties", penalties, "what keeps weights small");
+  fields.add("augment", augment, "noise in what the model reads");
   fields.add("log_every", log_every, "steps between reports").at_least(1).unit("steps");
   fields.add("validate_every", validate_every, "steps between validations").at_least(0).unit("steps").means("0: none");
   fields.add("checkpoint_every", checkpoint_every, "steps between checkpoints").at_least(0).unit("steps").means("0: at the end alone");
   fields.add("keep_checkpoints", keep_checkpoints, "checkpoints that stay").at_least(1);
   fields.add("validate", validate, "what a validation measures");
+  fields.add("early_stopping", early_stopping, "when to stop before the last step, and to go back to the best");
 }
 
 void TrainOptions::rules(Problems& problems) const {
   if (validate_every > 0 && validate_every % log_every != 0)
     problems.add("validate_every", "expected a multiple of log_every (" + std::to_string(log_every) + "), got " + std::to_string(validate_every));
+  if (early_stopping.patience == 0) return;
+  if (validate_every == 0) problems.add("early_stopping.patience", "expected validate_every above 0, since a validation decides; got 0");
+  if (const auto& measured = validate.metrics;
+      !measured.empty() && std::find(measured.begin(), measured.end(), early_stopping.metric) == measured.end())
+    problems.add("early_stopping.metric", unknown_name("metric", early_stopping.metric, measured) + "; name it in validate.metrics");
 }
 
 Trainer::Trainer(Model& model, const Task& task, const TrainOptions& options, int64_t d_model, uint64_t seed)
@@ -49,11 +72,17 @@ Trainer::Trainer(Model& model, const Task& task, const TrainOptions& options, in
       parameters_(trained_parameters(model)),
       optimizer_(optimizers().make(options.optimizer, parameters_)),
       schedule_(schedules().make(options.schedule, d_model, options.steps)),
-      order_(sources_of(task), task.lengths("train").second, options.batch, seed) {
+      penalties_(penalties_of(options.penalties, parameters_)),
+      augment_(options.augment, task.reads(), !task.lengths("train").first.empty(), seed),
+      order_(sources_of(task), task.lengths("train").second, options.batch, seed),
+      stopping_(options.early_stopping) {
   torch::manual_seed(seed);  // dropout; a resume replaces it
 }
 
-TokenBatch Trainer::next_batch() { return task_.batch("train", order_.next(), model_.device()); }
+TokenBatch Trainer::next_batch() {
+  auto batch = task_.batch("train", order_.next(), model_.device());
+  return augment_.empty() ? batch : augment_(std::move(batch), step_);
+}
 
 void Trainer::one_step() {
   std::vector<TokenBatch> batches;
@@ -80,6 +109,7 @@ void Trainer::one_step() {
     }
     objective.backward();
   }
+  for (const auto& penalty : penalties_) penalty->add_gradients();
   const auto norm = clip_gradients(parameters_, options_.clip);
   const bool check = model_.device().is_cpu() || (step_ + 1) % options_.log_every == 0;
   if (check && !std::isfinite(value(norm))) {
@@ -88,7 +118,9 @@ void Trainer::one_step() {
                 (std::isfinite(got) ? "the gradient's norm is " + std::to_string(value(norm)) : "the loss is " + std::to_string(got)) +
                 "; the last checkpoint is unharmed. Try a lower learning rate, a longer warm-up or a smaller clip");
   }
-  optimizer_->step(schedule_->rate(step_ + 1));
+  const auto rate = schedule_->rate(step_ + 1);
+  for (const auto& penalty : penalties_) penalty->decay(rate);
+  optimizer_->step(rate);
   ++step_;
   tokens_ += tokens;
   recent_tokens_ += tokens;
@@ -109,16 +141,17 @@ bool Trainer::run(const std::filesystem::path& folder, const std::function<void(
   const auto save = [&] {
     if (folder.empty()) return;
     save_checkpoint(folder / checkpoint_name(step_), checkpoint());
-    keep_latest_checkpoints(folder, options_.keep_checkpoints);
+    keep_latest_checkpoints(folder, options_.keep_checkpoints, stopping_.best_step() > 0 ? stopping_.best_step() : -1);
   };
   bool saved = false;
-  while (step_ < options_.steps) {
+  while (step_ < options_.steps && !stopping_.over()) {
     const auto before = std::chrono::steady_clock::now();
     one_step();
     const auto seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count();
     seconds_ += seconds;
     recent_seconds_ += seconds;
     const bool last = step_ == options_.steps;
+    bool improved = false;
     if (step_ % options_.log_every == 0 || last) {
       TrainReport now;
       now.step = step_;
@@ -130,11 +163,14 @@ bool Trainer::run(const std::filesystem::path& folder, const std::function<void(
       now.nll = value(nll_) / count;
       now.grad_norm = value(norm_) / count;
       for (const auto& [name, sum] : aux_) now.aux[name] = value(sum) / count;
+      for (const auto& penalty : penalties_)
+        if (const auto added = penalty->value(); added.defined()) now.aux["penalty"] += value(added);
       now.learning_rate = schedule_->rate(step_);
       now.tokens_per_second = static_cast<double>(recent_tokens_) / recent_seconds_;
       now.seconds = seconds_;
       if (options_.validate_every > 0 && (step_ % options_.validate_every == 0 || last))
         now.valid = task_.evaluate(model_, options_.validate, {}).metrics;
+      if (stopping_.on() && !now.valid.empty() && (improved = stopping_.see(step_, now.valid))) best_ = copies(named_tensors(model_));
       report(now);
       loss_ = nll_ = norm_ = Tensor();
       aux_.clear();
@@ -142,12 +178,19 @@ bool Trainer::run(const std::filesystem::path& folder, const std::function<void(
       recent_seconds_ = 0;
     }
     const bool leave = stop && stop();
-    saved = last || leave || (options_.checkpoint_every > 0 && step_ % options_.checkpoint_every == 0);
+    const bool over = last || stopping_.over();
+    // An improvement is saved at once: its checkpoint is what a run that is killed goes back to in the end.
+    saved = over || leave || improved || (options_.checkpoint_every > 0 && step_ % options_.checkpoint_every == 0);
     if (saved) save();
-    if (leave && !last) return false;
+    if (leave && !over) return false;
   }
   if (!saved) save();
+  load_best();
   return true;
+}
+
+void Trainer::load_best() {
+  if (!best_.empty()) load_tensors(model_, best_, "the best validation's weights, of step " + std::to_string(stopping_.best_step()));
 }
 
 Checkpoint Trainer::checkpoint() const {
@@ -165,6 +208,7 @@ Checkpoint Trainer::checkpoint() const {
                 {"seconds", seconds_},
                 {"recent", {{"steps", recent_steps_}, {"tokens", recent_tokens_}, {"seconds", recent_seconds_},
                             {"loss", sum(loss_)}, {"nll", sum(nll_)}, {"grad_norm", sum(norm_)}, {"aux", aux}}}};
+  if (stopping_.on()) made.state["best"] = stopping_.state();
   if (annotate) annotate(made.state);
   return made;
 }
@@ -191,6 +235,11 @@ bool Trainer::resume(const std::filesystem::path& folder) {
     nll_ = scalar(recent.at("nll"));
     norm_ = scalar(recent.at("grad_norm"));
     for (const auto& [name, number] : recent.at("aux").items()) aux_[name] = scalar(number);
+  }
+  if (stopping_.on() && state.contains("best")) {
+    stopping_.restore(state.at("best"));
+    // Beside the last checkpoint, or the same: it was saved when it was the last.
+    if (stopping_.best_step() > 0) best_ = load_checkpoint(folder / checkpoint_name(stopping_.best_step())).model;
   }
   return true;
 }

@@ -7,7 +7,10 @@
 #include "src/checkpoint/checkpoint.h"
 #include "src/data/batches.h"
 #include "src/task/task.h"
+#include "src/train/augment.h"
+#include "src/train/early_stopping.h"
 #include "src/train/optimizer.h"
+#include "src/train/penalty.h"
 #include "src/train/schedule.h"
 
 namespace headlab {
@@ -20,11 +23,14 @@ struct TrainOptions : Described<TrainOptions> {
   double clip = 1.0;
   Choice optimizer{optimizer_catalogue, "adamw"};
   Choice schedule{schedule_catalogue, "transformer"};
+  Choices penalties{penalty_catalogue, false, {}};
+  Choices augment{augmentation_catalogue, false, {}};
   int64_t log_every = 50;
   int64_t validate_every = 0;
   int64_t checkpoint_every = 0;
   int64_t keep_checkpoints = 2;
   EvaluateOptions validate;
+  EarlyStoppingOptions early_stopping;
   TrainOptions() { validate.split = "valid"; validate.metrics = {"loss"}; }
   void describe(Fields& fields) override;
   void rules(Problems& problems) const override;
@@ -34,21 +40,24 @@ struct TrainOptions : Described<TrainOptions> {
 struct TrainReport {
   int64_t step = 0, steps = 0, epoch = 0, tokens = 0;  // tokens: of targets, in all
   double loss = 0, nll = 0, grad_norm = 0, learning_rate = 0, tokens_per_second = 0, seconds = 0;
-  std::map<std::string, double> aux, valid;
+  std::map<std::string, double> aux, valid;  // aux: auxiliary losses and "penalty", the value of l1 and l2 penalties
 };
 
 /// Trains a model on a task, and can stop and go on to the same bits.
 ///
 /// A step's loss is the sum over the target tokens of all its micro-batches, divided by their number, so that accumulation
-/// weighs tokens equally; auxiliary losses are added as sum / count over the same step. A loss that is not finite stops the
-/// training with an Error before the update; what was saved stays.
+/// weighs tokens equally; auxiliary losses are added as sum / count over the same step, and penalties once. A loss that is
+/// not finite stops the training with an Error before the update; what was saved stays.
+///
+/// With early stopping, the checkpoint of the best validation so far stays beside the last ones, and the model is left with
+/// its weights.
 class Trainer {
  public:
   Trainer(Model& model, const Task& task, const TrainOptions& options, int64_t d_model, uint64_t seed);
 
-  /// Goes on until options.steps. `report` is called every log_every steps and at the end.
+  /// Goes on until options.steps, or until early stopping ends it. `report` is called every log_every steps and at the end.
   /// Checkpoints go to `folder` (empty: none). `stop` is asked after each step; true saves and leaves early.
-  /// Returns whether all steps were done.
+  /// Returns whether the training is over.
   bool run(const std::filesystem::path& folder, const std::function<void(const TrainReport&)>& report,
            const std::function<bool()>& stop = {});
 
@@ -58,6 +67,7 @@ class Trainer {
   bool resume(const std::filesystem::path& folder);
 
   int64_t step() const { return step_; }
+  const EarlyStopping& early_stopping() const { return stopping_; }
   int64_t tokens() const { return tokens_; }
   double seconds() const { return seconds_; }
   /// Added to each checkpoint's state.json (the model's options, heads, offsets of files).
@@ -66,6 +76,7 @@ class Trainer {
  private:
   void one_step();
   TokenBatch next_batch();
+  void load_best();
   Model& model_;
   const Task& task_;
   TrainOptions options_;
@@ -73,7 +84,11 @@ class Trainer {
   NamedParameters parameters_;
   std::shared_ptr<Optimizer> optimizer_;
   std::shared_ptr<Schedule> schedule_;
+  std::vector<std::shared_ptr<Penalty>> penalties_;
+  Augment augment_;
   BatchOrder order_;
+  EarlyStopping stopping_;
+  TensorMap best_;  // the weights of the best validation; empty before it, and without early stopping
   int64_t step_ = 0, tokens_ = 0;
   double seconds_ = 0;
   // since the last report

@@ -171,6 +171,12 @@ TEST_CASE("an exported file translates text, in C++ and in Python") {
   CHECK(std::system(command.c_str()) == 0);
 }
 
+TEST_CASE("a tokenizer that TorchScript can't carry is refused with its kind") {
+  const torch::jit::Module root("Root");
+  CHECK(script_tokenizer(trained("wordpiece"), root, {}).refused ==
+        "it is a wordpiece tokenizer, and only those of SentencePiece can be");
+}
+
 TEST_CASE("without tokenizers an exported file's translate says why it can't") {
   const Scratch scratch;
   const auto report = export_torchscript(*translator(), scratch / "model.pt", {});

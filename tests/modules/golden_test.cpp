@@ -8,7 +8,7 @@
 #include "modules/feed_forward/feed_forward.h"
 #include "modules/loss/cross_entropy.h"
 #include "src/checkpoint/safetensors.h"
-#include "src/train/optimizer.h"
+#include "src/train/optimizer/adam.h"
 #include "tests/catch.h"
 #include "tests/support/models.h"
 

@@ -18,7 +18,7 @@ void CurveStageOptions::describe(Fields& fields) {
   fields.add("evaluate", evaluate, "on what it is measured");
 }
 
-void CurveStageOptions::stage_rules(const std::string& place, const std::set<std::string>& known, Problems& problems) const {
+void CurveStageOptions::stage_rules(const std::string& place, const EarlierStages& known, Problems& problems) const {
   if (!known.count(scores)) problems.add(place + ".scores", "no earlier stage is called \"" + scores + "\"");
 }
 

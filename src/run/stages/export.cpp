@@ -73,6 +73,14 @@ void ExportStageOptions::describe(Fields& fields) {
   fields.add("search", search, "the defaults of the file's translate methods");
 }
 
+void ExportStageOptions::rules(Problems& problems) const {
+  const auto says = [&](const char* field) {
+    problems.add(std::string("search.") + field, "an exported file translates greedily or by beam search, from the beginning; leave it out");
+  };
+  if (search.draws()) says("temperature");
+  if (!search.prefix.empty()) says("prefix");
+}
+
 nlohmann::ordered_json ExportStage::run(RunContext& context) {
   const auto stage = options_.name.empty() ? "export" : options_.name;
   const auto* task = dynamic_cast<const Translation*>(&context.task());

@@ -52,7 +52,7 @@ void HeadChoiceOptions::rules(Problems& problems) const {
   }
 }
 
-void HeadChoiceOptions::stage_rules(const std::string& place, const std::set<std::string>& known, Problems& problems) const {
+void HeadChoiceOptions::stage_rules(const std::string& place, const EarlierStages& known, Problems& problems) const {
   if (!scores.empty() && !known.count(scores))
     problems.add(place + ".scores", "no earlier stage is called \"" + scores + "\"");
 }

@@ -6,6 +6,7 @@ const Stages& stages() {
   static const Stages registry =
       Stages("stage", "one step of a run")
           .entry<TrainStage, TrainStageOptions>("train", "trains the model on the task")
+          .entry<AverageStage, AverageStageOptions>("average", "the mean of a training's last checkpoints", "1706.03762")
           .entry<EvaluateStage, EvaluateStageOptions>("evaluate", "measures the model")
           .entry<MeasureStage, MeasureStageOptions>("measure", "measures what no metric gives: variances, gradients, time")
           .entry<ScoreStage, ScoreStageOptions>("score", "says how much each head matters")

@@ -8,7 +8,7 @@ void RepeatStageOptions::describe(Fields& fields) {
   fields.add("stages", stages, "what is repeated; each repetition starts from the same model").required();
 }
 
-void RepeatStageOptions::stage_rules(const std::string& place, const std::set<std::string>& known, Problems& problems) const {
+void RepeatStageOptions::stage_rules(const std::string& place, const EarlierStages& known, Problems& problems) const {
   check_stages(stages, place + ".stages", known, problems);
 }
 

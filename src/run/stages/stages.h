@@ -25,7 +25,8 @@ using TrainStageOptions = StageWith<TrainOptions, train_type>;
 using EvaluateStageOptions = StageWith<EvaluateOptions, evaluate_type>;
 using AblateStageOptions = StageWith<AblateOptions, ablate_type>;
 
-/// {"steps", "tokens", "seconds", "loss", "valid"}; the model is checkpoints/<stage>/final.
+/// {"steps", "tokens", "seconds", "loss", "valid"}, with early stopping {"stopped_at", "best_step"} too, and "valid" of the best
+/// step; the model is checkpoints/<stage>/final.
 class TrainStage : public Stage {
  public:
   explicit TrainStage(const TrainStageOptions& options) : options_(options) {}
@@ -43,6 +44,23 @@ class EvaluateStage : public Stage {
 
  private:
   EvaluateStageOptions options_;
+};
+
+struct AverageStageOptions : Described<AverageStageOptions>, StageCommon, StageRules {
+  int64_t last = 5;
+  void describe(Fields& fields) override;
+  void stage_rules(const std::string& place, const EarlierStages& known, Problems& problems) const override;
+};
+
+/// {"model", "steps"}: the mean of the weights of the last checkpoints of a training, at these steps. Tied weights stay tied;
+/// what is no floating-point number is that of the last.          (1706.03762, section 6.1)
+class AverageStage : public Stage {
+ public:
+  explicit AverageStage(const AverageStageOptions& options) : options_(options) {}
+  nlohmann::ordered_json run(RunContext& context) override;
+
+ private:
+  AverageStageOptions options_;
 };
 
 struct ScoreStageOptions : Described<ScoreStageOptions>, StageCommon {
@@ -79,7 +97,7 @@ struct HeadChoiceOptions : Described<HeadChoiceOptions>, StageCommon, StageRules
   void describe_heads(Fields& fields, const std::string& type);
   void describe(Fields& fields) override { describe_heads(fields, "prune"); }
   void rules(Problems& problems) const override;
-  void stage_rules(const std::string& place, const std::set<std::string>& known, Problems& problems) const override;
+  void stage_rules(const std::string& place, const EarlierStages& known, Problems& problems) const override;
   HeadSet choose(RunContext& context, const HeadTable& there, uint64_t seed) const;
 };
 
@@ -123,7 +141,7 @@ struct CurveStageOptions : Described<CurveStageOptions>, StageCommon, StageRules
   EvaluateOptions evaluate;
   CurveStageOptions() { evaluate.split = "valid"; }
   void describe(Fields& fields) override;
-  void stage_rules(const std::string& place, const std::set<std::string>& known, Problems& problems) const override;
+  void stage_rules(const std::string& place, const EarlierStages& known, Problems& problems) const override;
 };
 
 /// {"metric", "points": [{"fraction", "heads_kept", "value", "random": {"mean", "low", "high", "values"}}]}: masking the
@@ -142,6 +160,7 @@ struct ExportStageOptions : Described<ExportStageOptions>, StageCommon {
   int64_t compare = 0;
   SearchOptions search;
   void describe(Fields& fields) override;
+  void rules(Problems& problems) const override;
 };
 
 /// {"file", "bytes", "max_difference", "compared", "different", "different_in_cpp", "different_in_python", "text"}: the file
@@ -175,7 +194,7 @@ struct RepeatStageOptions : Described<RepeatStageOptions>, StageCommon, StageRul
   int64_t times = 3;
   Choices stages{stage_catalogue, true, {}};
   void describe(Fields& fields) override;
-  void stage_rules(const std::string& place, const std::set<std::string>& known, Problems& problems) const override;
+  void stage_rules(const std::string& place, const EarlierStages& known, Problems& problems) const override;
 };
 
 /// {"runs": [results of the inner stages, one object a repetition]}

@@ -50,7 +50,15 @@ nlohmann::ordered_json TrainStage::run(RunContext& context) {
   nlohmann::ordered_json result{{"steps", trainer.step()}, {"tokens", trainer.tokens()}, {"seconds", trainer.seconds()}};
   if (trainer.seconds() > 0) result["tokens_per_s"] = static_cast<double>(trainer.tokens()) / trainer.seconds();
   result["loss"] = last.loss;
-  for (const auto& [key, value] : last.valid) result["valid"][key] = value;
+  const auto& stopping = trainer.early_stopping();
+  for (const auto& [key, value] : stopping.best_step() > 0 ? stopping.best() : last.valid) result["valid"][key] = value;
+  if (stopping.best_step() > 0) {
+    result["stopped_at"] = trainer.step();
+    result["best_step"] = stopping.best_step();
+    context.console().line("train", (stopping.over() ? "stopped early; " : "") + std::string("the model is that of step ") +
+                                        with_commas(stopping.best_step()) + ", valid " + stopping.metric() + " " +
+                                        fixed(stopping.best().at(stopping.metric()), 3));
+  }
   context.console().line("train", with_commas(trainer.step()) + " steps, loss " + fixed(last.loss, 3) + ", " + duration(trainer.seconds()));
   return result;
 }
