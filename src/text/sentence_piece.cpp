@@ -49,7 +49,8 @@ class SentencePiece : public TokenizerModel {
     share_flags();
     // An empty string is a valid empty model to protobuf; SentencePiece then aborts on first use.
     if (bytes_.empty() || !processor_.LoadFromSerializedProto(bytes_).ok())
-      throw FileError(where + ": not a SentencePiece model");
+      throw FileError(
+          where + ": not a SentencePiece model (a vocab.txt or an encoder.json needs its type, wordpiece or byte_bpe)");
     own_ = size_ = processor_.GetPieceSize();
     const auto own_or_appended = [this](int own) { return own >= 0 ? int64_t{own} : size_++; };
     pad_ = own_or_appended(processor_.pad_id());

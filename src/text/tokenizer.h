@@ -29,9 +29,9 @@ struct TokenizerOptions : Described<TokenizerOptions> {
 
 class TokenizerModel;
 
-/// Text to ids and back: a SentencePiece model (Kudo and Richardson, arXiv 1808.06226), or a WordPiece vocabulary
-/// (src/text/word_piece.h says what it does otherwise). Immutable; copies share it, and any number of threads may use it at
-/// once.
+/// Text to ids and back: a SentencePiece model (Kudo and Richardson, arXiv 1808.06226), a WordPiece vocabulary, or
+/// GPT-2's byte-level BPE (src/text/word_piece.h and byte_bpe.h say what those do otherwise). Immutable; copies share
+/// it, and any number of threads may use it at once.
 ///
 /// Ids. Trained models have pad 0, unk 1, bos 2, eos 3. A loaded model keeps its own ids; one that lacks pad, bos or
 /// eos gets the missing ones appended after its last piece, in that order, so that all four always exist and size()
@@ -43,20 +43,22 @@ class TokenizerModel;
 /// back as one.
 class Tokenizer {
  public:
-  /// Trains a model of options.type on `lines`; the same lines, options and seed give the same bytes. The seed matters only where
-  /// max_sentences leaves lines out. Word and character models take the vocabulary as a maximum. Throws Error where a
-  /// unigram, BPE or WordPiece vocabulary is more or less than the text supports, and where there is no text.
+  /// Trains a model of options.type on `lines`; the same lines, options and seed give the same bytes. The seed matters
+  /// only where max_sentences leaves lines out. Word and character models take the vocabulary as a maximum. Throws Error
+  /// where a unigram, BPE or WordPiece vocabulary is more or less than the text supports, and where there is no text;
+  /// UsageError for type "byte_bpe", which is only loaded.
   static Tokenizer train(const std::vector<std::string>& lines, const TokenizerOptions& options, uint64_t seed);
   /// Reads a SentencePiece .model file, or what serialized() gave. Throws FileError.
   static Tokenizer load(const std::string& path);
-  /// The same, and for type "wordpiece" also a vocab.txt, read with options.lower_case.
+  /// The same, and for type "wordpiece" also a vocab.txt, read with options.lower_case; for "byte_bpe" an encoder.json
+  /// with its vocab.bpe beside it.
   static Tokenizer load(const std::string& path, const TokenizerOptions& options);
   /// The inverse of serialized(). Throws FileError for bytes that are no tokenizer.
   static Tokenizer from_bytes(std::string_view serialized);
 
-  /// "sentencepiece" or "wordpiece".
+  /// "sentencepiece", "wordpiece" or "byte_bpe".
   std::string kind() const;
-  /// The bytes of the .model file: what SentencePiece, in any language, loads; of a WordPiece, JSON.
+  /// The bytes of the .model file: what SentencePiece, in any language, loads; of the others, JSON.
   const std::string& serialized() const;
 
   /// Ids of a text, without bos and eos. White space alone gives none.

@@ -11,7 +11,7 @@ namespace headlab {
 class TokenizerModel {
  public:
   virtual ~TokenizerModel() = default;
-  /// "sentencepiece", "wordpiece"
+  /// "sentencepiece", "wordpiece", "byte_bpe"
   virtual std::string kind() const = 0;
   virtual const std::string& serialized() const = 0;
   virtual std::vector<int64_t> encode(std::string_view text) const = 0;

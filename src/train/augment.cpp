@@ -19,8 +19,10 @@ struct RateOptions : Described<RateOptions> {
 struct WordDropout : Augmentation {
   explicit WordDropout(const RateOptions& options) : rate(options.rate) {}
   void change(AugmentedText& text, Random& random) const override {
-    for (auto& word : text.words)
-      if (random.uniform() < rate) word = text.unknown;
+    for (auto& word : text.words) {
+      const bool special = word == text.ids.pad || word == text.ids.bos || word == text.ids.eos;
+      if (random.uniform() < rate && !special) word = text.ids.unk;
+    }
   }
   double rate;
 };
@@ -147,7 +149,7 @@ std::vector<int64_t> Augment::changed(const std::vector<int64_t>& text, const st
                                       int64_t step, int64_t example) const {
   std::size_t first = 0, ignored = 0;
   const auto target_words = words_of(target, ignored);
-  AugmentedText augmented{words_of(text, first), target_words, kind_.ids.unk};
+  AugmentedText augmented{words_of(text, first), target_words, kind_.ids};
   const auto count = augmented.words.size();
   for (const auto& entry : entries_) {
     auto random = Random::stream(seed_, {entry.stream, static_cast<uint64_t>(step), static_cast<uint64_t>(example)});

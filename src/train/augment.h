@@ -5,11 +5,11 @@
 
 namespace headlab {
 
-/// The words of an example: no bos, eos or padding.
+/// The words of an example, without the bos before and the eos after them.
 struct AugmentedText {
   std::vector<int64_t> words;          // of what the model reads: the source, or the one text
   const std::vector<int64_t>& target;  // of the target; empty where there is one text
-  int64_t unknown;                     // the id of what no vocabulary has
+  TextIds ids;                         // special ones: unk, and those that stay (a separator between two texts)
 };
 
 /// Changes what the model reads, never what it shall answer.

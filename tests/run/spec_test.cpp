@@ -127,7 +127,7 @@ TEST_CASE("wrong specs of real runs get these messages, word for word") {
        R"(x.json:3:63: stages[0].prune.select.threshold: random heads have no scores; use fraction or count
 1 mistake, nothing was run)"},
       {stages_spec(R"([{"prun": {}}])"),
-       R"(x.json:3:13: stages[0]: unknown stage "prun"; did you mean "prune"? (exists: train, evaluate, measure, score, ablate, mask, prune, curve, export, repeat)
+       R"(x.json:3:13: stages[0]: unknown stage "prun"; did you mean "prune"? (exists: train, average, evaluate, measure, score, ablate, mask, prune, curve, export, repeat)
 1 mistake, nothing was run)"},
       {stages_spec(R"([{"ablate": {"sets": [{"name": "a", "heads": ["dec.self"]}]}}])"),
        R"(x.json:3:57: stages[0].ablate.sets[0].heads[0]: dec.self: not the name of a head; expected STACK.LAYER.HEAD with STACK one of enc.self, dec.self, dec.cross, for example enc.self.0.3
@@ -154,7 +154,7 @@ TEST_CASE("wrong specs of real runs get these messages, word for word") {
        R"(x.json:4:11: model.d_modl: unknown key; did you mean "d_model"? (accepted by encoder_decoder: type, d_model, dropout, norm, residual, embedding, encoder, decoder)
 1 mistake, nothing was run)"},
       {more_spec(R"("task": {"type": "translation", "tokenizer": {"type": "bpee"}})"),
-       R"(x.json:4:55: task.tokenizer.type: expected one of "unigram", "bpe", "word", "char", got "bpee"; did you mean "bpe"?
+       R"(x.json:4:55: task.tokenizer.type: expected one of "unigram", "bpe", "word", "char", "wordpiece", "byte_bpe", got "bpee"; did you mean "bpe"?
 1 mistake, nothing was run)"},
       {more_spec(R"("task": {"type": "translation", "max_length": 0, "tokeniser": {}})"),
        R"(x.json:4:47: task.max_length: expected an integer of at least 1 (tokens), got 0

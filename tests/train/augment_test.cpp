@@ -42,7 +42,7 @@ Ids words(int64_t count) {
 Ids changed(const std::string& type, const std::map<std::string, double>& values, Ids text, const Ids& target,
             uint64_t seed) {
   const auto made = augmentations().make(entry(type, values));
-  AugmentedText augmented{std::move(text), target, 1};
+  AugmentedText augmented{std::move(text), target, joint.ids};
   Random random(seed);
   made->change(augmented, random);
   return augmented.words;
@@ -134,11 +134,12 @@ TEST_CASE("where a model reads one text, its words are dropped after bos and its
   TokenBatch batch;
   batch.inputs.target_BT = torch::tensor({{2, 30, 31, 0}, {2, 40, 41, 42}}, torch::kLong);
   batch.inputs.target_mask_BT = torch::tensor({{1, 1, 1, 0}, {1, 1, 1, 1}}, torch::kBool);
+  batch.inputs.target_BT[1][2] = 3;  // two texts, eos between them
   batch.targets_N = torch::tensor({30, 31, 3, 40, 41, 42, 3}, torch::kLong);
   batch.examples = {0, 1};
   const Augment augment(list({entry("word_dropout", {{"rate", 1}})}), joint, false, 7);
   const auto noisy = augment(batch, 0);
-  CHECK(torch::equal(noisy.inputs.target_BT, torch::tensor({{2, 1, 1, 0}, {2, 1, 1, 1}}, torch::kLong)));
+  CHECK(torch::equal(noisy.inputs.target_BT, torch::tensor({{2, 1, 1, 0}, {2, 1, 3, 1}}, torch::kLong)));
   CHECK(same(noisy.inputs.target_mask_BT, batch.inputs.target_mask_BT));
   CHECK(same(noisy.targets_N, batch.targets_N));
   CHECK_FALSE(noisy.inputs.source_BS.defined());
