@@ -120,12 +120,13 @@ class Field {
   Field& required() { is_required = true; return *this; }
   Field& or_number() { number_too = true; return *this; }                  // a string that may be written as a number
   Field& file() { is_file = true; return *this; }                          // a file that must be there before a run
+  Field& metric() { is_metric = true; return *this; }                      // names a metric of the task, or several
 
   std::string name, help, unit_, sentinel;
   Value value;
   std::optional<double> minimum, maximum, exclusive_minimum, exclusive_maximum;
   std::vector<std::string> choices;
-  bool is_required = false, number_too = false, is_file = false;
+  bool is_required = false, number_too = false, is_file = false, is_metric = false;
 };
 
 /// Collects the fields of one options instance. Names are unique within a struct.

@@ -7,6 +7,12 @@
 
 namespace headlab {
 
+Tensor Model::row_logits(const Batch& batch, const Tensor& rows_N, Forward& run) {
+  auto rows = hidden(batch, run).flatten(0, 1);
+  if (rows_N.defined()) rows = rows.index_select(0, rows_N);
+  return logits_of(rows, run);
+}
+
 HeadTable Model::heads() const {
   HeadTable table;
   for (const auto& [site, mixer] : mixers()) {

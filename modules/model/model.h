@@ -25,11 +25,15 @@ struct Stepper {
 /// A Transformer: ids to logits.
 class Model : public torch::nn::Module {
  public:
-  /// [B,T,D] before the output's matrix.
+  /// [B,T,D] before the output.
   virtual Tensor hidden(const Batch& batch, Forward& run) = 0;
-  /// h[..., D] -> logits[..., V]
+  /// h[..., D] -> logits[..., V], for an output over the vocabulary.
   virtual Tensor logits_of(const Tensor& hidden, Forward& run) = 0;
-  Tensor logits(const Batch& batch, Forward& run) { return logits_of(hidden(batch, run), run); }
+  /// [B,T,V], or in the shape of another output (modules/output).
+  virtual Tensor logits(const Batch& batch, Forward& run) { return logits_of(hidden(batch, run), run); }
+  /// The logits of some of the batch's questions, one row each: [N, C]. rows_N (long) counts them one example after another
+  /// (here: the tokens of target_BT); undefined: all.
+  virtual Tensor row_logits(const Batch& batch, const Tensor& rows_N, Forward& run);
 
   /// Starts generating; for an encoder-decoder the batch holds the source, for a decoder it may hold nothing.
   /// Throws UsageError where the model can't generate.
@@ -53,6 +57,7 @@ class Model : public torch::nn::Module {
 struct ModelContext {
   int64_t source_vocabulary = 0, target_vocabulary = 0;
   HeadTable kept;  // heads to make; a stack that is absent: all
+  int64_t classes = 0;  // of an output that is not over the vocabulary
 };
 
 using Models = Registry<Model, const ModelContext&>;

@@ -25,6 +25,7 @@ class DecoderStepper : public Stepper {
 void DecoderOnlyOptions::describe(Fields& fields) {
   describe_shared(fields);
   fields.add("decoder", decoder, "the layers");
+  fields.add("output", output, "what the model says of a text");
 }
 
 void DecoderOnlyOptions::rules(Problems& problems) const {
@@ -34,18 +35,23 @@ void DecoderOnlyOptions::rules(Problems& problems) const {
 void EncoderOnlyOptions::describe(Fields& fields) {
   describe_shared(fields);
   fields.add("encoder", encoder, "the layers");
+  fields.add("output", output, "what the model says of a text");
 }
 
 void EncoderOnlyOptions::rules(Problems& problems) const {
   attention_rules(encoder.attention, d_model, false, "encoder.attention", problems);
 }
 
-SingleStack::SingleStack(const ModelOptions& options, const ModelContext& context, Stack stack, int64_t layers)
+SingleStack::SingleStack(const ModelOptions& options, const Choice& output_choice, const ModelContext& context, Stack stack,
+                         int64_t layers)
     : context_(context), kind_(stack), layers_(layers), max_length_(options.embedding.max_length) {
   tokens = register_module("tokens", std::make_shared<TokenTable>(context.target_vocabulary, options.d_model));
-  if (options.embedding.tie == "none")
+  const bool over_vocabulary = output_choice.type() == "language_model";
+  if (options.embedding.tie == "none" && over_vocabulary)
     output_tokens = register_module("output_tokens", std::make_shared<TokenTable>(context.target_vocabulary, options.d_model));
   embed = register_module("embed", std::make_shared<Embed>(options.embedding, options.d_model, options.dropout));
+  output = register_module("output", outputs().make(output_choice, {options.d_model, context.classes,
+                                                                    output_tokens ? output_tokens : tokens}));
 }
 
 Tensor SingleStack::read(const Tensor& ids_BT, const Tensor& positions, const Tensor& mask_BT, StackState* state, Forward& run) {
@@ -62,17 +68,30 @@ Tensor SingleStack::hidden(const Batch& batch, Forward& run) {
 }
 
 Tensor SingleStack::logits_of(const Tensor& hidden, Forward& run) {
-  return run.see(At::logits, {kind_, layers_}, (output_tokens ? output_tokens : tokens)->logits(hidden));
+  return run.see(At::logits, {kind_, layers_}, output->forward(hidden, {}));
+}
+
+Tensor SingleStack::logits(const Batch& batch, Forward& run) {
+  return run.see(At::logits, {kind_, layers_}, output->forward(hidden(batch, run), batch.target_mask_BT));
+}
+
+Tensor SingleStack::row_logits(const Batch& batch, const Tensor& rows_N, Forward& run) {
+  return run.see(At::logits, {kind_, layers_}, output->rows(hidden(batch, run), batch.target_mask_BT, rows_N));
 }
 
 DecoderOnly::DecoderOnly(const DecoderOnlyOptions& options, const ModelContext& context)
-    : SingleStack(options, context, Stack::dec_self, options.decoder.layers), options_(options) {
+    : SingleStack(options, options.output, context, Stack::dec_self, options.decoder.layers), options_(options) {
   decoder = register_module("decoder", std::make_shared<LayerStack>(options.style(), Stack::dec_self, options.decoder.layers,
                                                                     options.decoder.attention, nullptr,
                                                                     options.decoder.feed_forward, context.kept));
 }
 
-std::unique_ptr<Stepper> DecoderOnly::stepper(const Batch&, Forward&) { return std::make_unique<DecoderStepper>(*this); }
+std::unique_ptr<Stepper> DecoderOnly::stepper(const Batch&, Forward&) {
+  if (!output->over_vocabulary())
+    throw UsageError("model.output: a model whose output is \"" + options_.output.type() +
+                     "\" can't generate text; expected language_model");
+  return std::make_unique<DecoderStepper>(*this);
+}
 
 std::shared_ptr<torch::nn::Module> DecoderOnly::clone(const std::optional<torch::Device>& device) const {
   auto context = context_;
@@ -84,7 +103,7 @@ std::shared_ptr<torch::nn::Module> DecoderOnly::clone(const std::optional<torch:
 }
 
 EncoderOnly::EncoderOnly(const EncoderOnlyOptions& options, const ModelContext& context)
-    : SingleStack(options, context, Stack::enc_self, options.encoder.layers), options_(options) {
+    : SingleStack(options, options.output, context, Stack::enc_self, options.encoder.layers), options_(options) {
   encoder = register_module("encoder", std::make_shared<LayerStack>(options.style(), Stack::enc_self, options.encoder.layers,
                                                                     options.encoder.attention, nullptr,
                                                                     options.encoder.feed_forward, context.kept));

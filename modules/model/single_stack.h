@@ -1,37 +1,43 @@
 #pragma once
 
 #include "modules/model/model.h"
+#include "modules/output/output.h"
 
 namespace headlab {
 
 struct DecoderOnlyOptions : Described<DecoderOnlyOptions>, ModelOptions {
   SelfDecoderOptions decoder;
+  Choice output{output_catalogue, "language_model"};
   void describe(Fields& fields) override;
   void rules(Problems& problems) const override;
 };
 
 struct EncoderOnlyOptions : Described<EncoderOnlyOptions>, ModelOptions {
   EncoderOptions encoder;
+  Choice output{output_catalogue, "language_model"};
   void describe(Fields& fields) override;
   void rules(Problems& problems) const override;
 };
 
-/// One stack of self-attention layers over one text: embeddings, layers, logits with the (tied) matrix.
-/// target_BT -> logits_BTV.
+/// One stack of self-attention layers over one text: embeddings, layers, output.
+/// target_BT -> logits_BTV with the (tied) matrix, or what another output says (modules/output).
 class SingleStack : public Model {
  public:
   Tensor hidden(const Batch& batch, Forward& run) override;
   Tensor logits_of(const Tensor& hidden, Forward& run) override;
+  Tensor logits(const Batch& batch, Forward& run) override;
+  Tensor row_logits(const Batch& batch, const Tensor& rows_N, Forward& run) override;
   std::vector<std::pair<Site, Mixer*>> mixers() const override { return stack().mixers(); }
   int64_t max_length() const override { return max_length_; }
   int64_t target_vocabulary() const override { return context_.target_vocabulary; }
 
  protected:
-  SingleStack(const ModelOptions& options, const ModelContext& context, Stack stack, int64_t layers);
+  SingleStack(const ModelOptions& options, const Choice& output, const ModelContext& context, Stack stack, int64_t layers);
   virtual LayerStack& stack() const = 0;
   virtual bool causal() const = 0;
   Tensor read(const Tensor& ids_BT, const Tensor& positions, const Tensor& mask_BT, StackState* state, Forward& run);
   ModelContext context_;
+  std::shared_ptr<Output> output{nullptr};
 
  private:
   friend class DecoderStepper;
@@ -55,7 +61,7 @@ class DecoderOnly : public SingleStack {
   std::shared_ptr<LayerStack> decoder{nullptr};
 };
 
-/// A bidirectional encoder with an output over the vocabulary at each position (masked language model).
+/// A bidirectional encoder: for classes, tags and spans, or with the vocabulary at each position (masked language model).
 class EncoderOnly : public SingleStack {
  public:
   EncoderOnly(const EncoderOnlyOptions& options, const ModelContext& context);

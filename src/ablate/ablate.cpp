@@ -21,7 +21,7 @@ void RandomSets::describe(Fields& fields) {
 void AblateOptions::describe(Fields& fields) {
   fields.add("evaluate", evaluate, "what is measured, on what");
   fields.add("metric", metric, "the metric that the table is about; it is measured even if evaluate.metrics leaves it out")
-      .one_of({"bleu", "chrf", "loss", "perplexity", "accuracy"});
+      .metric().means("absent: the task's first");
   fields.add("each_head", each_head, "mask each head alone");
   fields.add("stacks", stacks, "stacks whose heads are masked alone").one_of({"enc.self", "dec.self", "dec.cross"}).means("empty: all");
   fields.add("sets", sets, "sets of heads, each masked together");
@@ -61,8 +61,9 @@ AblateResult ablate(Model& model, const Task& task, const AblateOptions& options
                     const std::function<void(int64_t, int64_t)>& progress) {
   auto evaluation = options.evaluate;
   evaluation.samples = 0;
-  if (std::find(evaluation.metrics.begin(), evaluation.metrics.end(), options.metric) == evaluation.metrics.end())
-    evaluation.metrics.push_back(options.metric);
+  const auto metric = metric_or_first(task, options.metric);
+  if (std::find(evaluation.metrics.begin(), evaluation.metrics.end(), metric) == evaluation.metrics.end())
+    evaluation.metrics.push_back(metric);
   const auto there = model.heads();
   AblateResult result;
   if (options.each_head)

@@ -22,12 +22,12 @@ struct RandomSets : Described<RandomSets> {
 
 struct AblateOptions : Described<AblateOptions> {
   EvaluateOptions evaluate;
-  std::string metric = "bleu";
+  std::string metric;
   bool each_head = true;
   std::vector<std::string> stacks;
   std::vector<NamedSet> sets;
   RandomSets random;
-  AblateOptions() { evaluate.split = "valid"; evaluate.metrics = {"bleu"}; }
+  AblateOptions() { evaluate.split = "valid"; }
   void describe(Fields& fields) override;
   void rules(Problems& problems) const override;
 };
@@ -45,8 +45,9 @@ struct AblateResult {
   nlohmann::ordered_json to_json(const std::string& metric) const;
 };
 
-/// Masks (scale 0, nothing removed) each head alone, the named sets, and random sets, and evaluates each; the metrics that
-/// are not asked for are not computed. Throws UsageError for a head that is not there, before anything is evaluated.
+/// Masks (scale 0, nothing removed) each head alone, the named sets, and random sets, and evaluates each: options.metric
+/// (empty: the task's first) and what options.evaluate.metrics names beside it, nothing else. Throws UsageError for a head
+/// that is not there, before anything is evaluated.
 AblateResult ablate(Model& model, const Task& task, const AblateOptions& options, uint64_t seed,
                     const std::function<void(int64_t done, int64_t total)>& progress = {});
 

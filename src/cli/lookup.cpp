@@ -1,11 +1,17 @@
 #include <cstdio>
 
 #include "modules/embedding/embedding.h"
+#include "modules/output/output.h"
 #include "src/cli/command.h"
 #include "src/heads/scorer.h"
 #include "src/run/stage.h"
 #include "src/spec/catalogue_text.h"
 #include "src/spec/schema.h"
+#include "src/task/classification.h"
+#include "src/task/generated.h"
+#include "src/task/language_model.h"
+#include "src/task/span.h"
+#include "src/task/tagging.h"
 #include "src/task/translation.h"
 #include "src/train/trainer.h"
 
@@ -16,7 +22,9 @@ namespace {
 std::vector<const Catalogue*> slots() {
   return {&model_catalogue(), &project_catalogue(), &adapter_catalogue(), &position_catalogue(), &score_catalogue(),
           &normalise_catalogue(), &gate_catalogue(), &mix_catalogue(), &feed_forward_catalogue(), &norm_catalogue(),
-          &residual_catalogue(), &added_position_catalogue(), &task_catalogue(), &translation_data_catalogue(),
+          &residual_catalogue(), &added_position_catalogue(), &output_catalogue(), &task_catalogue(),
+          &translation_data_catalogue(), &plain_text_catalogue(), &labelled_text_catalogue(), &tagged_text_catalogue(),
+          &span_catalogue(), &generator_catalogue(),
           &stage_catalogue(), &scorer_catalogue(), &optimizer_catalogue(), &schedule_catalogue(),
           &penalty_catalogue(), &augmentation_catalogue()};
 }

@@ -6,8 +6,12 @@
 #include "modules/attention/attention.h"
 #include "src/cli/command.h"
 #include "src/cli/search_flags.h"
+#include "src/data/generated/generate.h"
 #include "src/data/grammar/grammar.h"
 #include "src/run/saved_model.h"
+#include "src/spec/mistakes.h"
+#include "src/spec/override.h"
+#include "src/spec/reader.h"
 #include "src/task/translation.h"
 #include "src/terminal/format.h"
 
@@ -91,7 +95,8 @@ std::function<int()> add_data(CLI::App& command) {
   command.require_subcommand(1);
   struct Wanted {
     grammar::GrammarOptions grammar;
-    std::string out = "data/grammar";
+    std::string out = "data/grammar", exercise, exercise_out = "data/exercise";
+    std::vector<std::string> set;
   };
   auto wanted = std::make_shared<Wanted>();
   auto* grammar = command.add_subcommand("grammar", "English-German sentences with gold alignments, trees and coreference");
@@ -100,7 +105,22 @@ std::function<int()> add_data(CLI::App& command) {
   grammar->add_option("--valid", wanted->grammar.valid, "validation pairs")->capture_default_str();
   grammar->add_option("--test", wanted->grammar.test, "test pairs, each with a combination that training lacks")->capture_default_str();
   grammar->add_option("--seed", wanted->grammar.seed, "seed of all draws")->capture_default_str();
-  return [wanted] {
+  auto* exercise = command.add_subcommand("exercise", "small data of a known rule, as JSON lines: copy, recall, dyck ...");
+  exercise->add_option("exercise", wanted->exercise, "which one: headlab list exercise")->required();
+  exercise->add_option("--out", wanted->exercise_out, "the folder that is written")->capture_default_str();
+  exercise->add_option("--set", wanted->set, "an option: --set train=1000 --set exercise.length.max=8; may be repeated")->take_all();
+  return [wanted, exercise] {
+    if (exercise->parsed()) {
+      nlohmann::ordered_json chosen{{"exercise", {{"type", wanted->exercise}}}};
+      auto document = Document::parse_text(chosen.dump(), "headlab data exercise");
+      throw_mistakes(apply_overrides(document, wanted->set));
+      GeneratedOptions options;
+      read_or_throw(document, options);
+      write_generated(options, wanted->exercise_out);
+      std::printf("%s: %s / %s / %s examples\n", wanted->exercise_out.c_str(), with_commas(options.train).c_str(),
+                  with_commas(options.valid).c_str(), with_commas(options.test).c_str());
+      return 0;
+    }
     grammar::write(grammar::generate(wanted->grammar), wanted->out);
     std::printf("%s: %s / %s / %s pairs\n", wanted->out.c_str(), with_commas(wanted->grammar.train).c_str(),
                 with_commas(wanted->grammar.valid).c_str(), with_commas(wanted->grammar.test).c_str());

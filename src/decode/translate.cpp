@@ -6,27 +6,9 @@
 #include <iterator>
 
 #include "src/data/batches.h"
+#include "src/decode/pad.h"
 
 namespace headlab {
-
-PaddedTexts padded_texts(const std::vector<const std::vector<int64_t>*>& texts, const TextIds& ids, torch::Device device) {
-  std::size_t longest = 0;
-  for (const auto* text : texts) longest = std::max(longest, text->size() + 1);
-  const auto rows = static_cast<int64_t>(texts.size()), columns = static_cast<int64_t>(longest);
-  auto ids_BS = torch::full({rows, columns}, ids.pad, torch::kLong);
-  auto mask_BS = torch::zeros({rows, columns}, torch::kBool);
-  auto* id = ids_BS.data_ptr<int64_t>();
-  auto* real = mask_BS.data_ptr<bool>();
-  for (const auto* text : texts) {
-    std::copy(text->begin(), text->end(), id);
-    id[text->size()] = ids.eos;
-    std::fill_n(real, text->size() + 1, true);
-    id += longest;
-    real += longest;
-  }
-  if (mask_BS.all().item<bool>()) mask_BS = Tensor();
-  return {ids_BS.to(device), mask_BS.defined() ? mask_BS.to(device) : mask_BS};
-}
 
 std::vector<Hypotheses> translate_ids(Model& model, const std::vector<std::vector<int64_t>>& sources, const TextIds& source,
                                       const TextIds& target, const SearchOptions& options, int64_t max_tokens, Forward& run,
@@ -47,12 +29,15 @@ std::vector<Hypotheses> translate_ids(Model& model, const std::vector<std::vecto
   std::vector<Hypotheses> results;
   try {
     for (const auto& examples : batches) {
-      std::vector<const std::vector<int64_t>*> texts;
-      for (const auto example : examples) texts.push_back(&sources[static_cast<std::size_t>(example)]);
-      auto padded = padded_texts(texts, source, model.device());
+      std::vector<std::vector<int64_t>> texts;
+      for (const auto example : examples) {
+        texts.push_back(sources[static_cast<std::size_t>(example)]);
+        texts.back().push_back(source.eos);
+      }
+      const auto [ids_BS, mask_BS] = pad_right(texts, source.pad, model.device());
       const auto rows = torch::tensor(examples, torch::kLong).to(model.device());
       run.rows_B = before.defined() ? before.index_select(0, rows.to(before.device())) : rows;
-      Batch batch{padded.ids_BS, padded.mask_BS, {}, {}};
+      Batch batch{ids_BS, mask_BS, {}, {}};
       if (!prefix.empty()) batch.target_BT = torch::tensor(prefix, torch::kLong).to(model.device()).expand({rows.size(0), -1});
       auto found = search(model, batch, target, options, run);
       std::move(found.begin(), found.end(), std::back_inserter(results));

@@ -16,11 +16,4 @@ std::vector<Hypotheses> translate_ids(Model& model, const std::vector<std::vecto
                                       const TextIds& target, const SearchOptions& options, int64_t max_tokens, Forward& run,
                                       const std::vector<int64_t>& prefix = {});
 
-/// The ids of each text followed by eos, padded on the right, and where the tokens are: ids_BS (long), mask_BS (bool,
-/// undefined where there is no padding). There must be a text.
-struct PaddedTexts {
-  Tensor ids_BS, mask_BS;
-};
-PaddedTexts padded_texts(const std::vector<const std::vector<int64_t>*>& texts, const TextIds& ids, torch::Device device);
-
 }  // namespace headlab

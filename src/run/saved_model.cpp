@@ -29,7 +29,8 @@ SavedRun open_run(const std::filesystem::path& folder, const std::string& stage,
   run.spec = std::make_shared<RunSpec>();
   read_or_throw(Document::load((folder / "spec.json").string()), *run.spec);
   run.results = nlohmann::ordered_json::parse(read_file(folder / "results.json"));
-  run.task = task_of(*run.spec, folder, folder);
+  // Data files are looked for where the run found them: beside its spec.
+  run.task = task_of(*run.spec, run.results.value("spec_folder", folder.string()), folder);
   std::string last, exist;
   for (const auto& [name, result] : run.results.at("stages").items())
     if (std::filesystem::exists(folder / "checkpoints" / name / "final")) {

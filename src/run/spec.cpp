@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <set>
 
-#include "modules/model/encoder_decoder.h"
+#include "modules/base/nearest.h"
 #include "src/data/paths.h"
 #include "src/run/stage.h"
 #include "src/spec/mistakes.h"
@@ -11,29 +11,47 @@
 #include "src/spec/path.h"
 #include "src/spec/reader.h"
 #include "src/spec/sweep.h"
-#include "src/task/translation.h"
 
 namespace headlab {
 namespace {
 
-// Calls `visit` for each string field that names a file, with its path.
-void visit_files(Options& options, const std::string& path, const std::function<void(const std::string&, const std::string&)>& visit) {
+using Visit = std::function<void(const Field& field, const std::string& path, const std::string& text)>;
+
+void visit_texts(Options& options, const std::string& path, const Visit& visit);
+
+void visit_texts(Choices& choices, const std::string& path, const Visit& visit) {
+  for (std::size_t i = 0; i < choices.items.size(); ++i) {
+    auto& item = choices.items[i];
+    const auto place = item_path(path, i);
+    visit_texts(item.options(), choices.keyed ? key_path(place, item.type()) : place, visit);
+  }
+}
+
+// Calls `visit` for each text of each string field, absent and empty ones left out, with its path.
+void visit_texts(Options& options, const std::string& path, const Visit& visit) {
   Fields fields;
   options.describe(fields);
   for (const auto& field : fields.all()) {
     const auto here = key_path(path, field.name);
-    if (auto* const* nested = std::get_if<Options*>(&field.value)) visit_files(**nested, here, visit);
-    if (auto* const* choice = std::get_if<Choice*>(&field.value)) visit_files((*choice)->options(), here, visit);
-    if (auto* const* choices = std::get_if<Choices*>(&field.value))
-      for (std::size_t i = 0; i < (*choices)->items.size(); ++i) {
-        auto& item = (*choices)->items[i];
-        const auto place = item_path(here, i);
-        visit_files(item.options(), (*choices)->keyed ? key_path(place, item.type()) : place, visit);
-      }
-    if (!field.is_file) continue;
-    if (auto* const* text = std::get_if<std::string*>(&field.value); text && !(*text)->empty()) visit(here, **text);
-    if (auto* const* text = std::get_if<std::optional<std::string>*>(&field.value); text && **text) visit(here, ***text);
+    if (auto* const* nested = std::get_if<Options*>(&field.value)) visit_texts(**nested, here, visit);
+    if (auto* const* choice = std::get_if<Choice*>(&field.value)) visit_texts((*choice)->options(), here, visit);
+    if (auto* const* choices = std::get_if<Choices*>(&field.value)) visit_texts(**choices, here, visit);
+    if (auto* list = std::get_if<OptionsList>(&field.value))
+      for (std::size_t i = 0; i < list->size(); ++i) visit_texts(list->at(i), item_path(here, i), visit);
+    if (auto* const* text = std::get_if<std::string*>(&field.value); text && !(*text)->empty()) visit(field, here, **text);
+    if (auto* const* text = std::get_if<std::optional<std::string>*>(&field.value); text && **text) visit(field, here, ***text);
+    if (auto* const* list = std::get_if<std::vector<std::string>*>(&field.value))
+      for (std::size_t i = 0; i < (*list)->size(); ++i) visit(field, item_path(here, i), (**list)[i]);
   }
+}
+
+// Every metric that a stage names must be one of the task's.
+void metric_rules(Choices stages, const std::string& path, const MetricNames& metrics, const std::string& task, Problems& problems) {
+  visit_texts(stages, path, [&](const Field& field, const std::string& place, const std::string& metric) {
+    if (field.is_metric && !metrics.has(metric))
+      problems.add(place, "the task " + task + " has no metric \"" + metric + "\"" + did_you_mean(metric, metrics.all) +
+                              " (it has: " + listed(metrics.all) + ")");
+  });
 }
 
 }  // namespace
@@ -61,13 +79,9 @@ void RunSpec::rules(Problems& problems) const {
   for (char c : name)
     if (!std::isalnum(static_cast<unsigned char>(c)) && c != '-' && c != '_' && c != '.')
       return problems.add("name", "expected letters, digits, '-', '_' and '.', since it names a folder; got \"" + name + "\"");
-  if (task.type() == "translation") {
-    const auto* translator = dynamic_cast<const EncoderDecoderOptions*>(&model.options());
-    if (!translator)
-      problems.add("model", "expected encoder_decoder for the task translation, got " + model.type());
-    else if (const auto& tokenizer = task.as<TranslationOptions>().tokenizer;
-             translator->embedding.tie == "all" && (!tokenizer.joint || tokenizer.source_model || tokenizer.target_model))
-      problems.add("model.embedding.tie", "\"all\" shares one vocabulary, but the tokenizers are separate; use \"target\" or \"none\", or a joint tokenizer");
+  if (const auto* rules = dynamic_cast<const TaskRules*>(&task.options())) {
+    rules->model_rules(model, problems);
+    metric_rules(stages, "stages", rules->metrics(), task.type(), problems);
   }
   if (stages.items.empty()) problems.add("stages", "expected at least one stage, such as \"train\"");
   check_stages(stages, "stages", {}, problems);
@@ -113,7 +127,8 @@ std::vector<RunVariant> load_spec(const std::string& path, const std::vector<std
   for (auto& variant : expand(document)) {
     auto spec = std::make_shared<RunSpec>();
     auto found = read(variant.document, *spec);
-    if (find_files) visit_files(*spec, "", [&](const std::string& key, const std::string& file) {
+    if (find_files) visit_texts(*spec, "", [&](const Field& field, const std::string& key, const std::string& file) {
+      if (!field.is_file) return;
       try {
         resolve_data_path(file, folder);
       } catch (const FileError& error) {

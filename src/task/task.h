@@ -7,22 +7,23 @@
 
 #include "modules/model/model.h"
 #include "src/decode/search.h"
+#include "src/metrics/names.h"
 
 namespace headlab {
 
 /// A batch as a model reads it, and what it shall answer.
 struct TokenBatch {
   Batch inputs;
-  Tensor targets_N;             // the ids to be predicted, padding left out
-  Tensor rows_N;                // where each stands in [B*T]; undefined: everywhere
-  Tensor example_N;             // which row of the batch each belongs to
-  int64_t tokens = 0;           // N
+  Tensor targets_N;               // the right class of each question that counts: ids, tags, positions ...
+  Tensor rows_N;                  // which of the batch's questions they are (Model::row_logits); undefined: all
+  int64_t tokens = 0;             // N
   std::vector<int64_t> examples;  // indices within the split
+  bool smooth = true;             // label smoothing makes sense; not for positions, where it would give padding a share
 };
 
 struct EvaluateOptions : Described<EvaluateOptions> {
   std::string split = "test";
-  std::vector<std::string> metrics{"bleu", "chrf", "loss", "perplexity"};
+  std::vector<std::string> metrics;
   SearchOptions search;
   int64_t limit = 0;
   int64_t max_tokens = 8192;
@@ -36,7 +37,7 @@ struct Sample {
 
 struct Evaluation {
   std::map<std::string, double> metrics;
-  std::map<std::string, std::string> signatures;
+  std::map<std::string, std::string> signatures;  // how a metric was computed, where that has to be said
   std::vector<Sample> samples;
   std::vector<std::string> hypotheses;
 };
@@ -48,6 +49,9 @@ struct TextKind {
 };
 
 /// What a model is for: its data, what it learns from a batch, and how well it does.
+///
+/// An example is what is shuffled, batched and counted: a pair of sentences, a block of a long text. Its questions are
+/// what a batch asks of the model; the sum of their losses, taken example by example, is the example's loss.
 class Task {
  public:
   virtual ~Task() = default;
@@ -57,17 +61,60 @@ class Task {
   /// "grammar en-de: 12,000 / 500 / 500 pairs; joint bpe 1,000".
   virtual std::string summary() const = 0;
   virtual nlohmann::ordered_json report() const = 0;
-  /// Lengths of each example of a split as the model reads them: source and target (empty where there is one text).
+  /// Lengths of each example of a split as the model reads them: source and target (source empty where there is one
+  /// text).
   virtual std::pair<std::vector<int64_t>, std::vector<int64_t>> lengths(const std::string& split) const = 0;
   /// Of the source, or of the one text. The default: the ids of trained tokenizers.
   virtual TextKind reads() const { return {}; }
-  virtual TokenBatch batch(const std::string& split, const std::vector<int64_t>& examples, torch::Device device) const = 0;
-  /// The metrics asked for, with `scale` on the heads (empty: none). The model is put into evaluation mode and back.
-  virtual Evaluation evaluate(Model& model, const EvaluateOptions& options, const std::map<Stack, Tensor>& scale) const = 0;
-  virtual const std::vector<std::string>& metric_names() const = 0;
-  /// Files that belong to an exported model and a run folder: tokenizers, by name.
+  virtual TokenBatch batch(const std::string& split, const std::vector<int64_t>& examples,
+                           torch::Device device) const = 0;
+  /// What evaluate can measure.
+  virtual MetricNames metrics() const = 0;
+  /// The metrics asked for (wanted_metrics), with `scale` on the heads (empty: none). The model is put into evaluation
+  /// mode and back. Throws UsageError for a metric that the task does not have.
+  virtual Evaluation evaluate(Model& model, const EvaluateOptions& options,
+                              const std::map<Stack, Tensor>& scale) const = 0;
+  /// Files that belong to an exported model and a run folder, by name: tokenizers and lists of labels, all named
+  /// *.model.
   virtual std::map<std::string, std::string> files() const = 0;
 };
+
+/// A task whose model writes text: what generation needs of it.
+struct WritesText {
+  virtual ~WritesText() = default;
+  /// Ids of a prompt, without bos.
+  virtual std::vector<int64_t> encode(const std::string& prompt) const = 0;
+  /// The text of ids; pad, bos and unknown ids give none.
+  virtual std::string decode(const std::vector<int64_t>& ids) const = 0;
+  virtual TextIds text_ids() const = 0;
+};
+
+/// What can be known of a task before its data is read. The options of every task derive from it, so that a spec's
+/// mistakes are found before anything runs.
+struct TaskRules {
+  virtual ~TaskRules() = default;
+  virtual MetricNames metrics() const = 0;
+  /// Adds a problem where the model can't do the task; fields are named from the spec's root ("model.output").
+  virtual void model_rules(const Choice& model, Problems& problems) const = 0;
+};
+
+/// A kind of model, and its output, that a task can use.
+struct FittingModel {
+  std::string model;   // "decoder_only"
+  std::string output;  // "language_model"; an encoder_decoder has no other
+};
+
+/// Adds a problem where `model` is none of these: `expected encoder_decoder for the task translation, got
+/// decoder_only`.
+void expect_model(const std::string& task, const Choice& model, const std::vector<FittingModel>& fitting,
+                  Problems& problems);
+
+/// The metrics that an evaluation measures: those of the options, or else the task's own. Throws UsageError for one
+/// that the task does not have.
+std::vector<std::string> wanted_metrics(const Task& task, const EvaluateOptions& options);
+
+/// `metric`, or where it is empty the task's first.
+std::string metric_or_first(const Task& task, const std::string& metric);
 
 /// Where a task finds what it needs.
 struct TaskContext {
@@ -75,13 +122,23 @@ struct TaskContext {
   uint64_t seed = 1;
   /// Files of an earlier run of the same spec (tokenizers), by name; empty: made anew.
   std::map<std::string, std::string> files;
+  /// The file of this name, or nullptr.
+  const std::string* file(const std::string& name) const;
 };
 
 using Tasks = Registry<Task, const TaskContext&>;
 const Tasks& tasks();
 const Catalogue& task_catalogue();
 
-/// Smaller is better for loss and perplexity, larger for all else.
-bool smaller_is_better(const std::string& metric);
+/// The names of the parts of the data, in the order they are told: "train", "valid", "test".
+const std::vector<std::string>& split_names();
+
+/// parts.at(split); throws UsageError for another name than train, valid and test.
+template <class Part>
+const Part& part_of(const std::map<std::string, Part>& parts, const std::string& split) {
+  const auto found = parts.find(split);
+  if (found == parts.end()) throw UsageError("no split \"" + split + "\"; expected train, valid or test");
+  return found->second;
+}
 
 }  // namespace headlab

@@ -7,16 +7,15 @@
 namespace headlab {
 
 Tensor target_logits(Model& model, const TokenBatch& batch, Forward& run) {
-  auto hidden = model.hidden(batch.inputs, run).flatten(0, 1);
-  if (batch.rows_N.defined()) hidden = hidden.index_select(0, batch.rows_N);
-  return model.logits_of(hidden, run);
+  return model.row_logits(batch.inputs, batch.rows_N, run);
 }
 
 TokenLoss token_loss(Model& model, const TokenBatch& batch, double smoothing, Forward& run) {
-  return smoothed_cross_entropy(target_logits(model, batch, run), batch.targets_N, smoothing);
+  return smoothed_cross_entropy(target_logits(model, batch, run), batch.targets_N, batch.smooth ? smoothing : 0);
 }
 
-TokenTotals token_totals(Model& model, const Task& task, const EvaluateOptions& options, const std::map<Stack, Tensor>& scale) {
+void for_each_batch(Model& model, const Task& task, const EvaluateOptions& options, const std::map<Stack, Tensor>& scale,
+                    const std::function<void(const TokenBatch&, const Tensor&)>& see) {
   torch::NoGradGuard no_grad;
   Mode evaluating(model, false);
   auto [source, target] = task.lengths(options.split);
@@ -26,16 +25,24 @@ TokenTotals token_totals(Model& model, const Task& task, const EvaluateOptions& 
   }
   BatchOptions batching;
   batching.max_tokens = options.max_tokens;
-  TokenTotals totals;
   for (const auto& examples : evaluation_batches(source.empty() ? target : source, target, batching)) {
     const auto batch = task.batch(options.split, examples, model.device());
     Forward run;
     run.scale = scale;
-    const auto logits = target_logits(model, batch, run);
-    totals.nll += smoothed_cross_entropy(logits, batch.targets_N, 0).nll_sum.to(torch::kFloat64).item<double>();
-    totals.correct += logits.argmax(-1).eq(batch.targets_N).sum().item<int64_t>();
-    totals.tokens += batch.tokens;
+    see(batch, target_logits(model, batch, run));
   }
+}
+
+void TokenTotals::add(const TokenBatch& batch, const Tensor& logits_NC) {
+  nll += smoothed_cross_entropy(logits_NC, batch.targets_N, 0).nll_sum.to(torch::kFloat64).item<double>();
+  correct += logits_NC.argmax(-1).eq(batch.targets_N).sum().item<int64_t>();
+  tokens += batch.tokens;
+}
+
+TokenTotals token_totals(Model& model, const Task& task, const EvaluateOptions& options, const std::map<Stack, Tensor>& scale) {
+  TokenTotals totals;
+  for_each_batch(model, task, options, scale,
+                 [&](const TokenBatch& batch, const Tensor& logits) { totals.add(batch, logits); });
   return totals;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "modules/model/encoder_decoder.h"
 #include "src/data/batches.h"
 #include "src/data/paths.h"
 #include "src/decode/translate.h"
@@ -15,8 +16,6 @@
 
 namespace headlab {
 namespace {
-
-const char* splits[] = {"train", "valid", "test"};
 
 ParallelText from_grammar(const std::vector<grammar::Example>& examples) {
   ParallelText text;
@@ -98,28 +97,36 @@ void TranslationOptions::describe(Fields& fields) {
   fields.add("max_length", max_length, "longer training pairs are skipped").at_least(1).unit("tokens");
 }
 
+MetricNames TranslationOptions::metrics() const {
+  return {{"bleu", "chrf", "loss", "perplexity", "accuracy"}, {"bleu", "chrf", "loss", "perplexity"}};
+}
+
+void TranslationOptions::model_rules(const Choice& model, Problems& problems) const {
+  expect_model("translation", model, {{"encoder_decoder", ""}}, problems);
+  const auto* translator = dynamic_cast<const EncoderDecoderOptions*>(&model.options());
+  if (translator && translator->embedding.tie == "all" && (!tokenizer.joint || tokenizer.source_model || tokenizer.target_model))
+    problems.add("model.embedding.tie", "\"all\" shares one vocabulary, but the tokenizers are separate; use \"target\" or \"none\", or a joint tokenizer");
+}
+
 Translation::Translation(const TranslationOptions& options, const TaskContext& context) {
   Loaded loaded;
   for (const auto& source : data_sources())
     if (source.info.name == options.data.type()) loaded = source.load(options.data.options(), context.spec_folder);
-  const auto saved = [&](const std::string& name) -> const std::string* {
-    const auto found = context.files.find(name);
-    return found == context.files.end() ? nullptr : &found->second;
-  };
-  if (const auto* joint = saved("tokenizer.model")) {
+  if (const auto* joint = context.file("tokenizer.model")) {
     const auto tokenizer = Tokenizer::from_bytes(*joint);
     tokenizers_ = TokenizerPair{tokenizer, tokenizer, true};
-  } else if (saved("source.model") && saved("target.model")) {
-    tokenizers_ = TokenizerPair{Tokenizer::from_bytes(*saved("source.model")), Tokenizer::from_bytes(*saved("target.model")), false};
+  } else if (context.file("source.model") && context.file("target.model")) {
+    tokenizers_ = TokenizerPair{Tokenizer::from_bytes(*context.file("source.model")),
+                                Tokenizer::from_bytes(*context.file("target.model")), false};
   } else {
     const auto& train = loaded.parts.at("train");
     tokenizers_ = make_tokenizers(options.tokenizer, train.source, train.target, context.spec_folder, context.seed);
   }
   std::string counts;
-  for (const auto* split : splits) {
+  for (const auto& split : split_names()) {
     auto& part = parts_[split];
     part.text = std::move(loaded.parts.at(split));
-    const bool training = std::string(split) == "train";
+    const bool training = split == "train";
     part.pairs = encode_pairs(part.text, tokenizers_->source, tokenizers_->target, training ? options.max_length : 0,
                               training ? KeepLines::usable : KeepLines::all);
     counts += (counts.empty() ? "" : " / ") + with_commas(static_cast<int64_t>(part.pairs.source.size()));
@@ -138,15 +145,9 @@ ModelContext Translation::context() const {
   return context;
 }
 
-const Translation::Part& Translation::part(const std::string& split) const {
-  const auto found = parts_.find(split);
-  if (found == parts_.end()) throw UsageError("no split \"" + split + "\"; expected train, valid or test");
-  return found->second;
-}
-
 int64_t Translation::longest() const {
   int64_t longest = 0;
-  for (const auto* split : splits) {
+  for (const auto& split : split_names()) {
     const auto [source, target] = lengths(split);
     for (auto length : source) longest = std::max(longest, length);
     for (auto length : target) longest = std::max(longest, length);
@@ -155,7 +156,7 @@ int64_t Translation::longest() const {
 }
 
 std::pair<std::vector<int64_t>, std::vector<int64_t>> Translation::lengths(const std::string& split) const {
-  auto source = part(split).pairs.source_lengths(), target = part(split).pairs.target_lengths();
+  auto source = part_of(parts_, split).pairs.source_lengths(), target = part_of(parts_, split).pairs.target_lengths();
   for (auto* lengths : {&source, &target})
     for (auto& length : *lengths) ++length;  // eos
   return {source, target};
@@ -164,10 +165,10 @@ std::pair<std::vector<int64_t>, std::vector<int64_t>> Translation::lengths(const
 TextKind Translation::reads() const { return {text_ids(tokenizers_->source), tokenizers_->joint}; }
 
 TokenBatch Translation::batch(const std::string& split, const std::vector<int64_t>& examples, torch::Device device) const {
-  const auto& pairs = part(split).pairs;
+  const auto& pairs = part_of(parts_, split).pairs;
   const auto& target_tokenizer = tokenizers_->target;
   std::vector<std::vector<int64_t>> sources, inputs;
-  std::vector<int64_t> targets, example_of;
+  std::vector<int64_t> targets;
   for (auto example : examples) {
     auto& source = sources.emplace_back(pairs.source[example].begin(), pairs.source[example].end());
     source.push_back(tokenizers_->source.eos_id());
@@ -177,7 +178,6 @@ TokenBatch Translation::batch(const std::string& split, const std::vector<int64_
     input.insert(input.end(), target.begin(), target.end());
     targets.insert(targets.end(), target.begin(), target.end());
     targets.push_back(target_tokenizer.eos_id());
-    example_of.insert(example_of.end(), input.size(), static_cast<int64_t>(inputs.size()) - 1);
   }
   TokenBatch batch;
   batch.examples = examples;
@@ -185,31 +185,23 @@ TokenBatch Translation::batch(const std::string& split, const std::vector<int64_
   std::tie(batch.inputs.source_BS, batch.inputs.source_mask_BS) = pad_right(sources, tokenizers_->source.pad_id(), device);
   std::tie(batch.inputs.target_BT, batch.inputs.target_mask_BT) = pad_right(inputs, target_tokenizer.pad_id(), device);
   batch.targets_N = torch::tensor(targets, torch::kLong).to(device);
-  batch.example_N = torch::tensor(example_of, torch::kLong).to(device);
   if (batch.inputs.target_mask_BT.defined()) batch.rows_N = batch.inputs.target_mask_BT.flatten().nonzero().squeeze(-1);
   return batch;
 }
 
-const std::vector<std::string>& Translation::metric_names() const {
-  static const std::vector<std::string> names{"bleu", "chrf", "loss", "perplexity", "accuracy"};
-  return names;
-}
-
 Evaluation Translation::evaluate(Model& model, const EvaluateOptions& options, const std::map<Stack, Tensor>& scale) const {
   Evaluation result;
-  const auto wants = [&](const char* metric) {
-    return std::find(options.metrics.begin(), options.metrics.end(), metric) != options.metrics.end();
-  };
+  const auto metrics = wanted_metrics(*this, options);
+  const auto wants = [&](const char* metric) { return std::find(metrics.begin(), metrics.end(), metric) != metrics.end(); };
   if (wants("loss") || wants("perplexity") || wants("accuracy")) {
     const auto totals = token_totals(model, *this, options, scale);
-    const auto loss = totals.nll / static_cast<double>(totals.tokens);
-    if (wants("loss")) result.metrics["loss"] = loss;
-    if (wants("perplexity")) result.metrics["perplexity"] = std::exp(loss);
-    if (wants("accuracy")) result.metrics["accuracy"] = static_cast<double>(totals.correct) / static_cast<double>(totals.tokens);
+    if (wants("loss")) result.metrics["loss"] = totals.loss();
+    if (wants("perplexity")) result.metrics["perplexity"] = std::exp(totals.loss());
+    if (wants("accuracy")) result.metrics["accuracy"] = totals.accuracy();
   }
   if (!wants("bleu") && !wants("chrf")) return result;
 
-  const auto& here = part(options.split);
+  const auto& here = part_of(parts_, options.split);
   const auto count = options.limit > 0 ? std::min<std::size_t>(options.limit, here.pairs.source.size()) : here.pairs.source.size();
   auto sources = this->sources(options.split);
   sources.resize(count);
@@ -255,7 +247,7 @@ std::vector<std::vector<std::pair<double, std::string>>> Translation::translate(
 
 std::vector<std::vector<int64_t>> Translation::sources(const std::string& split) const {
   std::vector<std::vector<int64_t>> all;
-  for (const auto& ids : part(split).pairs.source) all.emplace_back(ids.begin(), ids.end());
+  for (const auto& ids : part_of(parts_, split).pairs.source) all.emplace_back(ids.begin(), ids.end());
   return all;
 }
 

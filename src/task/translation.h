@@ -3,6 +3,7 @@
 #include "src/data/grammar/grammar.h"
 #include "src/data/parallel_text.h"
 #include "src/data/tokenizers.h"
+#include "src/decode/pad.h"
 #include "src/task/task.h"
 
 namespace headlab {
@@ -14,11 +15,13 @@ struct ParallelFilesOptions : Described<ParallelFilesOptions> {
 
 const Catalogue& translation_data_catalogue();
 
-struct TranslationOptions : Described<TranslationOptions> {
+struct TranslationOptions : Described<TranslationOptions>, TaskRules {
   Choice data{translation_data_catalogue, "grammar"};
   TokenizerOptions tokenizer;
   int64_t max_length = 100;
   void describe(Fields& fields) override;
+  MetricNames metrics() const override;
+  void model_rules(const Choice& model, Problems& problems) const override;
 };
 
 /// Translates line by line. Source: ids + eos; the decoder reads bos + ids and predicts ids + eos.
@@ -34,8 +37,8 @@ class Translation : public Task {
   std::pair<std::vector<int64_t>, std::vector<int64_t>> lengths(const std::string& split) const override;
   TextKind reads() const override;
   TokenBatch batch(const std::string& split, const std::vector<int64_t>& examples, torch::Device device) const override;
+  MetricNames metrics() const override { return TranslationOptions().metrics(); }
   Evaluation evaluate(Model& model, const EvaluateOptions& options, const std::map<Stack, Tensor>& scale) const override;
-  const std::vector<std::string>& metric_names() const override;
   std::map<std::string, std::string> files() const override;
 
   /// Scores and translations of each line, best first; each begins with options.prefix. `first`: the number of the first
@@ -51,7 +54,6 @@ class Translation : public Task {
     ParallelText text;
     EncodedPairs pairs;
   };
-  const Part& part(const std::string& split) const;
   std::map<std::string, Part> parts_;
   std::optional<TokenizerPair> tokenizers_;
   std::string summary_;
@@ -59,8 +61,5 @@ class Translation : public Task {
 };
 
 TextIds text_ids(const Tokenizer& tokenizer);
-
-/// Pads ids on the right: [B, longest], and the mask (undefined where nothing was padded).
-std::pair<Tensor, Tensor> pad_right(const std::vector<std::vector<int64_t>>& rows, int64_t pad, torch::Device device);
 
 }  // namespace headlab

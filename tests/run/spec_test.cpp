@@ -103,7 +103,7 @@ TEST_CASE("wrong specs of real runs get these messages, word for word") {
        R"(x.json:3:32: stages[0].train.steps: expected an integer of at least 0 (steps), got -1
 1 mistake, nothing was run)"},
       {stages_spec(R"([{"evaluate": {"metrics": ["blue"]}}])"),
-       R"(x.json:3:38: stages[0].evaluate.metrics[0]: expected one of "bleu", "chrf", "loss", "perplexity", "accuracy", got "blue"; did you mean "bleu"?
+       R"(x.json:3:38: stages[0].evaluate.metrics[0]: the task translation has no metric "blue"; did you mean "bleu"? (it has: bleu, chrf, loss, perplexity, accuracy)
 1 mistake, nothing was run)"},
       {stages_spec(R"(["evaluate", "evaluate"])"),
        R"(x.json:3:24: stages[1].evaluate: two stages are called "evaluate"; give one of them a "name"

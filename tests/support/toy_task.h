@@ -23,12 +23,11 @@ class ToyTask : public Task {
   std::pair<std::vector<int64_t>, std::vector<int64_t>> lengths(const std::string&) const override { return {lengths_, lengths_}; }
   TokenBatch batch(const std::string&, const std::vector<int64_t>& examples, torch::Device device) const override {
     std::vector<std::vector<int64_t>> sources;
-    std::vector<int64_t> targets, example_of;
+    std::vector<int64_t> targets;
     for (auto example : examples) {
       const auto ids = random_ids({lengths_[example]}, vocabulary_ - 1, "toy" + std::to_string(example));
       sources.emplace_back(ids.data_ptr<int64_t>(), ids.data_ptr<int64_t>() + ids.numel());
       for (auto id : sources.back()) targets.push_back(id + 1);
-      example_of.insert(example_of.end(), sources.back().size(), static_cast<int64_t>(sources.size()) - 1);
     }
     TokenBatch batch;
     batch.examples = examples;
@@ -36,7 +35,6 @@ class ToyTask : public Task {
     batch.inputs.target_BT = batch.inputs.source_BS;
     batch.inputs.target_mask_BT = batch.inputs.source_mask_BS;
     batch.targets_N = torch::tensor(targets, torch::kLong);
-    batch.example_N = torch::tensor(example_of, torch::kLong);
     if (batch.inputs.target_mask_BT.defined()) batch.rows_N = batch.inputs.target_mask_BT.flatten().nonzero().squeeze(-1);
     batch.tokens = batch.targets_N.size(0);
     return batch;
@@ -49,10 +47,7 @@ class ToyTask : public Task {
     result.metrics["accuracy"] = static_cast<double>(totals.correct) / static_cast<double>(totals.tokens);
     return result;
   }
-  const std::vector<std::string>& metric_names() const override {
-    static const std::vector<std::string> names{"loss", "accuracy"};
-    return names;
-  }
+  MetricNames metrics() const override { return {{"loss", "accuracy"}, {"loss", "accuracy"}}; }
   std::map<std::string, std::string> files() const override { return {}; }
   mutable int evaluations = 0;
 

@@ -1,13 +1,15 @@
+#include "src/report/figures.h"
 #include "src/run/stages/stages.h"
-#include "src/terminal/format.h"
 
 namespace headlab {
 
 nlohmann::ordered_json AblateStage::run(RunContext& context) {
   const auto stage = options_.name.empty() ? "ablate" : options_.name;
   auto model = context.model(options_.model);
-  const auto& metric = options_.inner.metric;
-  const auto result = ablate(*model, context.task(), options_.inner, context.seed_of(stage), [&](int64_t done, int64_t total) {
+  auto options = options_.inner;
+  options.metric = metric_or_first(context.task(), options.metric);
+  const auto& metric = options.metric;
+  const auto result = ablate(*model, context.task(), options, context.seed_of(stage), [&](int64_t done, int64_t total) {
     context.console().progress("ablate", done, total, "masking heads, " + metric);
   });
   const AblateRow* worst = nullptr;
@@ -17,7 +19,7 @@ nlohmann::ordered_json AblateStage::run(RunContext& context) {
   std::string text = std::to_string(result.each.size()) + " heads, one at a time; " + std::to_string(result.sets.size()) + " sets";
   if (worst) {
     const auto change = worst->metrics.at(metric) - result.baseline.at(metric);
-    text += "; worst: " + worst->name + "  " + fixed_signed(change, smaller_is_better(metric) ? 3 : 1) + " " + metric;
+    text += "; worst: " + worst->name + "  " + figure_signed(metric, change) + " " + metric;
   }
   context.console().line("ablate", text);
   return result.to_json(metric);

@@ -11,7 +11,7 @@ void CurveStageOptions::describe(Fields& fields) {
   describe_common(fields, "curve");
   fields.add("scores", scores, "the score stage whose scores select").required();
   fields.add("fractions", fractions, "shares of the heads that are masked, one point each").at_least(0).at_most(1);
-  fields.add("metric", metric, "what is measured").one_of({"bleu", "chrf", "loss", "perplexity", "accuracy"});
+  fields.add("metric", metric, "what is measured").metric().means("absent: the task's first");
   fields.add("scope", scope, "what the fractions are of").one_of({"global", "stack", "layer"});
   fields.add("stacks", stacks, "mask heads of these stacks alone").one_of({"enc.self", "dec.self", "dec.cross"}).means("empty: all");
   fields.add("random_sets", random_sets, "random sets of the same size at each point, as the control").at_least(0);
@@ -27,15 +27,16 @@ nlohmann::ordered_json CurveStage::run(RunContext& context) {
   auto model = context.model(options_.model);
   const auto there = model->heads();
   const auto scores = context.scores(options_.scores);
+  const auto metric = metric_or_first(context.task(), options_.metric);
   auto evaluation = options_.evaluate;
-  evaluation.metrics = {options_.metric};
+  evaluation.metrics = {metric};
   evaluation.samples = 0;
   const auto measure = [&](const HeadSet& masked) {
-    return context.task().evaluate(*model, evaluation, mask_scale(*model, masked)).metrics.at(options_.metric);
+    return context.task().evaluate(*model, evaluation, mask_scale(*model, masked)).metrics.at(metric);
   };
   const auto total = static_cast<int64_t>(options_.fractions.size()) * (1 + options_.random_sets);
   int64_t done = 0;
-  const auto moved = [&] { context.console().progress("curve", ++done, total, options_.metric + " against heads kept"); };
+  const auto moved = [&] { context.console().progress("curve", ++done, total, metric + " against heads kept"); };
   auto points = nlohmann::ordered_json::array();
   for (const auto fraction : options_.fractions) {
     SelectOptions select;
@@ -57,8 +58,8 @@ nlohmann::ordered_json CurveStage::run(RunContext& context) {
     }
     points.push_back(point);
   }
-  context.console().line("curve", std::to_string(points.size()) + " points of " + options_.metric + " against heads kept");
-  return {{"metric", options_.metric}, {"scores", options_.scores}, {"points", points}};
+  context.console().line("curve", std::to_string(points.size()) + " points of " + metric + " against heads kept");
+  return {{"metric", metric}, {"scores", options_.scores}, {"points", points}};
 }
 
 }  // namespace headlab

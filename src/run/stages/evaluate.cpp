@@ -1,6 +1,8 @@
+#include <algorithm>
 #include <chrono>
 
 #include "src/heads/scale.h"
+#include "src/report/figures.h"
 #include "src/run/stages/stages.h"
 #include "src/terminal/format.h"
 
@@ -19,12 +21,14 @@ nlohmann::ordered_json EvaluateStage::run(RunContext& context) {
   const auto seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count();
   nlohmann::ordered_json result{{"split", options_.inner.split}};
   std::string text;
-  for (const auto& metric : options_.inner.metrics) {
+  std::string signature;
+  for (const auto& metric : wanted_metrics(context.task(), options_.inner)) {
     const auto value = evaluation.metrics.at(metric);
     result["metrics"][metric] = value;
-    text += metric + " " + fixed(value, smaller_is_better(metric) ? 3 : 1) + "  ";
+    text += metric + " " + figure(metric, value) + "  ";
+    if (signature.empty() && evaluation.signatures.count(metric)) signature = evaluation.signatures.at(metric);
   }
-  for (const auto& [metric, signature] : evaluation.signatures) result["signature"][metric] = signature;
+  for (const auto& [metric, how] : evaluation.signatures) result["signature"][metric] = how;
   result["samples"] = nlohmann::ordered_json::array();
   for (const auto& sample : evaluation.samples)
     result["samples"].push_back({{"source", sample.source}, {"reference", sample.reference}, {"hypothesis", sample.hypothesis}});
@@ -35,10 +39,12 @@ nlohmann::ordered_json EvaluateStage::run(RunContext& context) {
     const auto file = context.folder().path / "outputs" / (context.full(stage) + ".txt");
     std::filesystem::create_directories(file.parent_path());
     std::string lines;
-    for (const auto& line : evaluation.hypotheses) lines += line + "\n";
+    for (auto line : evaluation.hypotheses) {
+      std::replace(line.begin(), line.end(), '\n', ' ');  // an answer may reach over a line's end
+      lines += line + "\n";
+    }
     write_file_atomically(file, lines);
   }
-  const auto signature = evaluation.signatures.count("bleu") ? evaluation.signatures.at("bleu") : std::string();
   context.console().line("evaluate", stage + "  " + text + signature);
   return result;
 }

@@ -134,7 +134,7 @@ class PruneStage : public Stage {
 struct CurveStageOptions : Described<CurveStageOptions>, StageCommon, StageRules {
   std::string scores;
   std::vector<double> fractions{0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9};
-  std::string metric = "bleu";
+  std::string metric;
   std::string scope = "global";
   std::vector<std::string> stacks;
   int64_t random_sets = 0;

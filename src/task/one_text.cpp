@@ -1,0 +1,44 @@
+#include "src/task/one_text.h"
+
+#include "src/data/tokenizers.h"
+#include "src/terminal/format.h"
+
+namespace headlab {
+
+Tokenizer one_tokenizer(const TokenizerOptions& options, const std::vector<std::string>& lines,
+                        const TaskContext& context) {
+  if (const auto* saved = context.file("tokenizer.model")) return Tokenizer::from_bytes(*saved);
+  auto joint = options;
+  joint.joint = true;
+  return make_tokenizers(joint, lines, {}, context.spec_folder, context.seed).source;
+}
+
+Labels labels_of(const std::set<std::string>& names, const TaskContext& context) {
+  const auto* saved = context.file("labels.model");
+  return saved ? Labels::from_file(*saved) : Labels(names);
+}
+
+std::vector<int64_t> framed(const Tokenizer& tokenizer, const std::vector<int64_t>& ids) {
+  std::vector<int64_t> all{tokenizer.bos_id()};
+  all.insert(all.end(), ids.begin(), ids.end());
+  all.push_back(tokenizer.eos_id());
+  return all;
+}
+
+void one_text_rules(const TokenizerOptions& tokenizer, Problems& problems) {
+  if (tokenizer.source_model || tokenizer.target_model)
+    problems.add("tokenizer.source_model", "expected model: this task has one text");
+}
+
+std::vector<std::vector<int64_t>> word_pieces(const Tokenizer& tokenizer, const std::vector<std::string>& words) {
+  std::vector<std::vector<int64_t>> pieces;
+  for (const auto& word : words) {
+    pieces.push_back(tokenizer.encode(word));
+    if (pieces.back().empty()) pieces.back().push_back(tokenizer.unk_id());
+  }
+  return pieces;
+}
+
+std::string Skipped::text() const { return with_commas(too_long) + " skipped (too long)"; }
+
+}  // namespace headlab

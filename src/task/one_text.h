@@ -1,0 +1,33 @@
+#pragma once
+
+#include "src/data/labelled/labels.h"
+#include "src/task/task.h"
+#include "src/text/tokenizer.h"
+
+/// What tasks share whose model reads one text and says something of it.
+namespace headlab {
+
+/// The tokenizer of an earlier run, of the options' file, or trained on these lines.
+Tokenizer one_tokenizer(const TokenizerOptions& options, const std::vector<std::string>& lines,
+                        const TaskContext& context);
+
+/// The labels of an earlier run, or these.
+Labels labels_of(const std::set<std::string>& names, const TaskContext& context);
+
+/// bos + ids + eos
+std::vector<int64_t> framed(const Tokenizer& tokenizer, const std::vector<int64_t>& ids);
+
+/// Adds a problem for a tokenizer of two sides.
+void one_text_rules(const TokenizerOptions& tokenizer, Problems& problems);
+
+/// The ids of each word, for a tokenizer that has been trained on words between spaces; a word that gives no piece is
+/// unk.
+std::vector<std::vector<int64_t>> word_pieces(const Tokenizer& tokenizer, const std::vector<std::string>& words);
+
+/// What became of training examples.
+struct Skipped {
+  int64_t too_long = 0;
+  std::string text() const;  // "3 skipped (too long)"
+};
+
+}  // namespace headlab
