@@ -5,13 +5,13 @@
 namespace headlab {
 
 struct DecoderOnlyOptions : Described<DecoderOnlyOptions>, ModelOptions {
-  SelfDecoderOptions decoder;
+  StackOptions decoder;
   void describe(Fields& fields) override;
   void rules(Problems& problems) const override;
 };
 
 struct EncoderOnlyOptions : Described<EncoderOnlyOptions>, ModelOptions {
-  EncoderOptions encoder;
+  StackOptions encoder;
   void describe(Fields& fields) override;
   void rules(Problems& problems) const override;
 };
@@ -25,6 +25,7 @@ class SingleStack : public Model {
   std::vector<std::pair<Site, Mixer*>> mixers() const override { return stack().mixers(); }
   int64_t max_length() const override { return max_length_; }
   int64_t target_vocabulary() const override { return context_.target_vocabulary; }
+  int64_t flops(int64_t S, int64_t T) const override;
 
  protected:
   SingleStack(const ModelOptions& options, const ModelContext& context, Stack stack, int64_t layers);
