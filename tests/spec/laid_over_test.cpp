@@ -127,5 +127,8 @@ TEST_CASE("schema and catalogue know the items") {
   const auto& item = described.at("$defs").at("per_layer_item");
   CHECK(item.at("properties").contains("attention"));
   CHECK(item.at("required").size() == 1);
-  CHECK_THAT(options_text(StackSpec()), ContainsSubstring("per_layer[].attention.heads"));
+  const auto text = options_text(StackSpec());
+  CHECK_THAT(text, ContainsSubstring("per_layer[].attention"));
+  CHECK_THAT(text, ContainsSubstring("as beside the list"));
+  CHECK_THAT(text, !ContainsSubstring("per_layer[].attention.heads"));  // said already
 }
