@@ -9,7 +9,8 @@ namespace headlab {
 
 void AttentionOptions::describe(Fields& fields) {
   fields.add("heads", heads, "number of attention heads").at_least(1);
-  fields.add("head_width", head_width, "width of a head's queries, keys and values").at_least(1).means("absent: d_model / heads");
+  fields.add("head_width", head_width, "width of a head's queries and keys").at_least(1).means("absent: d_model / heads");
+  fields.add("value_width", value_width, "width of a head's values, and so of its output").at_least(1).means("absent: head_width");
   fields.add("project", project, "makes queries, keys and values");
   fields.add("then", then, "adapters after the projection, in order");
   fields.add("position", position, "positions inside the attention");
@@ -29,6 +30,7 @@ Attention::Attention(const AttentionOptions& options, int64_t width, int64_t mem
     throw ShapeError("attention.heads: expected a divisor of d_model (" + std::to_string(width) + ") or a head_width, got " +
                      std::to_string(options.heads));
   shape_->head_width = options.head_width.value_or(width / options.heads);
+  shape_->value_width = options.value_width.value_or(shape_->head_width);
   if (kept) {
     shape_->heads = *kept;
   } else {
@@ -96,7 +98,7 @@ Tensor Attention::forward(const AttentionCall& given) {
   const auto k = run.see(At::k, call.site, kv[0], &call);
   const auto v = run.see(At::v, call.site, kv[1], &call);
 
-  auto z = weigh->forward(q, k, v, group_of, plan, position->bias(call.q_pos, call.k_pos), call, from_start);
+  auto z = weigh->forward(q, k, v, group_of, plan, bias(call, q, k, from_start), call, from_start);
   z = run.see(At::z, call.site, z, &call);
   for (const auto& gate : gates_) z = gate->weigh(z, plan, call);
   z = scaled(z, plan, call);
@@ -111,6 +113,16 @@ Tensor Attention::forward(const AttentionCall& given) {
     }
   }
   return run.see(At::y, call.site, mix->mix(z, plan), &call);
+}
+
+Tensor Attention::bias(const AttentionCall& call, const Tensor& q_BHTK, const Tensor& k_BGSK, bool from_start) const {
+  if (!position->has_bias()) return {};
+  auto k_pos = call.k_pos;
+  if (!from_start) {  // cached keys stand one after another, the last where the last query is
+    const auto place = places_of(k_BGSK);
+    k_pos = place - place.slice(0, -1) + call.q_pos.slice(-1, -1);
+  }
+  return position->bias(call.q_pos, k_pos).to(q_BHTK.scalar_type());
 }
 
 Tensor Attention::scaled(const Tensor& z_BHTK, const HeadPlan& plan, const AttentionCall& call) const {
@@ -155,6 +167,23 @@ HeadAxes Attention::axes() const {
   for (std::size_t i = 0; i < gates_.size(); ++i) gates_[i]->axes(axes.under("gate" + std::to_string(i) + "."));
   mix->axes(axes.under("mix."));
   return axes;
+}
+
+int64_t Attention::flops(int64_t T, int64_t S, bool causal) const {
+  const auto H = shape_->H();
+  if (H == 0) return 0;
+  HeadOutline outline{H, {}};
+  int64_t count = 0;
+  for (const auto& gate : gates_) {
+    gate->outline(outline);
+    count += gate->flops(T);
+  }
+  int64_t pairs = 0;
+  for (int64_t slot = 0; slot < outline.slots; ++slot)
+    pairs += seen_pairs(T, S, causal, outline.window_H.empty() ? 0 : outline.window_H[slot]);
+  for (const auto& adapter : adapters_) count += adapter->flops(T, S);
+  return count + project->flops(T, S, outline.slots) + weigh->flops(T, S, outline.slots, pairs, shape_->value_width) +
+         mix->flops(T, outline.slots);
 }
 
 void copy_tensors(const torch::nn::Module& from, torch::nn::Module& to) {

@@ -8,7 +8,7 @@ namespace headlab {
 
 struct AttentionOptions : Described<AttentionOptions> {
   int64_t heads = 8;
-  std::optional<int64_t> head_width;
+  std::optional<int64_t> head_width, value_width;
   Choice project{project_catalogue, "standard"};
   Choices then{adapter_catalogue, false, {}};
   Choice position{position_catalogue, "none"};
@@ -32,15 +32,18 @@ class Attention : public Mixer {
   int64_t original_heads() const override { return shape_->original_heads; }
   void keep(const std::vector<int64_t>& heads) override;
   HeadAxes axes() const override;
+  int64_t flops(int64_t T, int64_t S, bool causal) const override;
+  int64_t cache_numbers() const override { return shape_->G() * (shape_->head_width + shape_->value_width); }
   const AttentionShape& shape() const { return *shape_; }
   const AttentionOptions& options() const { return options_; }
   /// Whether a pass like `run` uses the fused kernel here.
-  bool fusable(Site site, const Forward& run) const { return weigh->fusable(site, run); }
+  bool fusable(Site site, const Forward& run) const { return weigh->fusable(site, run, position->learns_bias()); }
   const std::vector<std::shared_ptr<Gate>>& gate_list() const { return gates_; }
   /// The same attention with the same weights.
   std::shared_ptr<torch::nn::Module> clone(const std::optional<torch::Device>& device = std::nullopt) const override;
 
  private:
+  Tensor bias(const AttentionCall& call, const Tensor& q_BHTK, const Tensor& k_BGSK, bool from_start) const;
   Tensor scaled(const Tensor& z_BHTK, const HeadPlan& plan, const AttentionCall& call) const;
   AttentionOptions options_;
   Shape shape_;

@@ -36,6 +36,17 @@ std::vector<int64_t> compact(std::vector<int64_t>& group_of) {
 
 }  // namespace
 
+int64_t seen_pairs(int64_t T, int64_t S, bool causal, int64_t window) {
+  if (!causal && window == 0) return T * S;
+  int64_t pairs = 0;
+  for (int64_t i = S - T; i < S; ++i) {
+    const auto first = window > 0 ? std::max<int64_t>(0, i - window + 1) : 0;
+    const auto last = causal ? i : std::min(S - 1, i + window - 1);
+    pairs += last - first + 1;
+  }
+  return pairs;
+}
+
 void set_groups(AttentionShape& shape, int64_t groups) {
   const auto heads_per_group = std::max<int64_t>(shape.original_heads / groups, 1);
   shape.group_of.clear();

@@ -50,7 +50,8 @@ struct HeadPlan {
 struct AttentionShape {
   int64_t width = 0;         // D
   int64_t memory_width = 0;  // width of what keys and values are made from
-  int64_t head_width = 0;    // K
+  int64_t head_width = 0;    // K of queries and keys
+  int64_t value_width = 0;   // K_v, of values and of heads' outputs
   bool cross = false;
   std::vector<int64_t> heads;   // original numbers of the heads that are there
   std::vector<int64_t> groups;  // original numbers of the key/value groups that are there
@@ -61,6 +62,10 @@ struct AttentionShape {
   int64_t G() const { return static_cast<int64_t>(groups.size()); }
 };
 using Shape = std::shared_ptr<AttentionShape>;
+
+/// Query-key pairs that one head sees: the T queries are the last of S keys where the attention is causal or has a window.
+/// window 0: none; causal: key j of query i iff 0 <= i - j (< window); otherwise |i - j| < window.
+int64_t seen_pairs(int64_t T, int64_t S, bool causal, int64_t window);
 
 /// Gives `shape` `groups` original key/value groups (a divisor of its original heads), less those that no head left reads (all stay where groups
 /// are shared).

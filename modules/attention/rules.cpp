@@ -3,6 +3,7 @@
 #include "modules/attention/attention.h"
 #include "modules/attention/gate/route_experts.h"
 #include "modules/attention/gate/windows.h"
+#include "modules/attention/position/rope.h"
 #include "modules/attention/project/standard.h"
 
 namespace headlab {
@@ -21,10 +22,13 @@ void attention_rules(const AttentionOptions& options, int64_t width, bool cross,
     problems.add(at("heads"), "expected a divisor of d_model (" + std::to_string(width) + "), or a head_width beside it, got " +
                                   std::to_string(options.heads) + "; nearest d_model: " + nearest_multiples(width, options.heads));
   const auto head_width = options.head_width.value_or(width / options.heads);
-  if (options.position.type() == "rope" && head_width % 2 != 0)
-    problems.add(at("position"), "rope: expected an even head width, got " + std::to_string(head_width));
-  if (options.position.type() == "rope" && cross)
-    problems.add(at("position"), "rope: expected a self-attention; a cross-attention's queries and keys share no positions");
+  const auto& position = options.position.type();
+  if (position == "rope") {
+    const auto problem = rope_problem(options.position.as<RopeOptions>(), head_width);
+    if (!problem.empty()) problems.add(at("position"), problem);
+  }
+  if (cross && positions().traits(position).self_alone)
+    problems.add(at("position"), position + ": expected a self-attention; a cross-attention's queries and keys share no positions");
   if (options.project.type() == "grouped") {
     const auto groups = options.project.as<GroupedProjectOptions>().groups;
     if (options.heads % groups != 0)
@@ -54,6 +58,12 @@ void attention_rules(const AttentionOptions& options, int64_t width, bool cross,
     for (const auto& gate : options.gates.items)
       if (gate.type() != "route_experts")
         problems.add(at("gates"), gate.type() + " can't stand beside route_experts, whose heads differ from token to token");
+    const auto refuse = [&](const std::string& field, const std::string& type, const Traits& traits) {
+      if (traits.needs_heads)
+        problems.add(at(field), type + " can't go with routed experts: it has parameters for each head, and a token's heads differ");
+    };
+    refuse("position", position, positions().traits(position));
+    refuse("weigh.score", options.weigh.score.type(), scores().traits(options.weigh.score.type()));
     if (!options.then.items.empty()) problems.add(at("then"), "adapters can't follow routed experts, whose heads differ from token to token");
   }
   const bool experts = options.project.type() == "experts", mixes = options.mix.type() == "experts";

@@ -11,6 +11,15 @@
 /// slot's folder and one line in that folder's registry.cpp.
 namespace headlab {
 
+/// What is known of a plan before there are data: work is counted from it.
+struct HeadOutline {
+  int64_t slots = 0;              // heads that each token gets
+  std::vector<int64_t> window_H;  // as HeadPlan's
+};
+
+// flops(...): floating-point operations of the products of matrices in one pass over one text, a multiply-add counted as
+// 2. What is done element by element (norms, activations, softmax, biases) is left out.
+
 /// Queries, and what a cache stores of keys and values.
 struct Project : torch::nn::Module, Initialised {
   /// q_BHTK; where the plan chose heads token by token, the H slots of a token are its chosen ones: q_BkTK.
@@ -23,6 +32,8 @@ struct Project : torch::nn::Module, Initialised {
     return {query(x_BTD, plan), stored[0], stored[1]};
   }
   virtual void axes(HeadAxes axes) const = 0;
+  /// T tokens get queries for `slots` heads each, S tokens keys and values.
+  virtual int64_t flops(int64_t T, int64_t S, int64_t slots) const = 0;
 };
 
 /// Changes q, k or v between projection and weighing, the keys and values after the cache.
@@ -32,13 +43,18 @@ struct Adapter : torch::nn::Module, Initialised {
   /// For each head the group it reads after expand().
   virtual std::vector<int64_t> group_of(std::vector<int64_t> before) const { return before; }
   virtual void axes(HeadAxes) const {}
+  virtual int64_t flops(int64_t /*T*/, int64_t /*S*/) const { return 0; }
 };
 
 /// Rotates q and k by their positions, or gives a bias to the scores.
 struct Position : torch::nn::Module {
   virtual Tensor rotate(Tensor x_BHTK, const Tensor& /*positions*/) { return x_BHTK; }
-  /// Broadcastable to [B,H,T,S]; undefined: none.
+  /// Whether bias() gives one.
+  virtual bool has_bias() const { return false; }
+  /// Added to the scores. q_pos: [T] or [B,T]; k_pos: of all keys, cached ones too, [S] or [B,S] -> [1,H,T,S] or [B,H,T,S].
   virtual Tensor bias(const Tensor& /*q_pos*/, const Tensor& /*k_pos*/) { return {}; }
+  /// Whether a pass made now would send gradients through the bias: LibTorch's fused kernel takes no such bias.
+  virtual bool learns_bias() const { return false; }
   virtual void axes(HeadAxes) const {}
 };
 
@@ -47,6 +63,9 @@ struct Gate : torch::nn::Module, Initialised {
   virtual void plan(HeadPlan&, const AttentionCall&) {}
   virtual Tensor weigh(Tensor z_BHTK, const HeadPlan&, const AttentionCall&) { return z_BHTK; }
   virtual void axes(HeadAxes) const {}
+  /// What is known of plan() before there are data.
+  virtual void outline(HeadOutline&) const {}
+  virtual int64_t flops(int64_t /*T*/) const { return 0; }
   /// Heads (positions) that this gate has closed for good at evaluation; a prune action may remove them.
   virtual std::vector<int64_t> closed() const { return {}; }
   void draw(const std::function<at::Generator(const std::string&)>&) override {}
@@ -60,14 +79,19 @@ struct Mix : torch::nn::Module, Initialised {
   /// y where no head is left: the bias alone, or zeros; [D].
   virtual Tensor nothing() const = 0;
   virtual void axes(HeadAxes axes) const = 0;
+  /// T tokens with `slots` heads each.
+  virtual int64_t flops(int64_t T, int64_t slots) const = 0;
 };
 
 /// How scores are made: s_BHTS = score(q, k).
 struct Score : torch::nn::Module, Initialised {
-  virtual Tensor score(const Tensor& q_BHTK, const Tensor& k_BHSK) = 0;
+  /// `heads`: the heads (positions) that q holds, of those that are there.
+  virtual Tensor score(const Tensor& q_BHTK, const Tensor& k_BHSK, const std::vector<int64_t>& heads) = 0;
   /// The factor, where the scores are factor * q k^T and the fused kernel can make them; nothing otherwise.
   virtual std::optional<double> factor() const { return std::nullopt; }
   virtual void axes(HeadAxes) const {}
+  /// T queries and S keys of `slots` heads, compared in `pairs` pairs of all heads.
+  virtual int64_t flops(int64_t T, int64_t S, int64_t slots, int64_t pairs) const = 0;
   void draw(const std::function<at::Generator(const std::string&)>&) override {}
 };
 

@@ -96,6 +96,7 @@ struct OptionsList {
   std::function<Options&(std::size_t)> at;
   std::function<Options&()> append;
   std::function<void()> clear;
+  bool laid_over = false;  // an element starts with values: what is written is laid over them, the rest stays
 };
 
 /// One field: where its value lives, and what a person must know about it.
@@ -144,7 +145,16 @@ class Fields {
     requires std::is_base_of_v<Options, T>
   Field& add(const std::string& name, std::vector<T>& list, const std::string& help) {
     OptionsList erased{[&list] { return list.size(); }, [&list](std::size_t i) -> Options& { return list[i]; },
-                       [&list]() -> Options& { return list.emplace_back(); }, [&list] { list.clear(); }};
+                       [&list]() -> Options& { return list.emplace_back(); }, [&list] { list.clear(); }, /*laid_over=*/false};
+    return push(Field(name, Field::Value(std::move(erased)), help));
+  }
+  /// The same, for elements that start as `start()`, called when one is read: the fields before this one have their values.
+  template <class T>
+    requires std::is_base_of_v<Options, T>
+  Field& add(const std::string& name, std::vector<T>& list, std::function<T()> start, const std::string& help) {
+    OptionsList erased{[&list] { return list.size(); }, [&list](std::size_t i) -> Options& { return list[i]; },
+                       [&list, start = std::move(start)]() -> Options& { return list.emplace_back(start()); },
+                       [&list] { list.clear(); }, /*laid_over=*/true};
     return push(Field(name, Field::Value(std::move(erased)), help));
   }
   const std::vector<Field>& all() const { return fields_; }

@@ -10,6 +10,7 @@ const AddedPositions& added_positions() {
   static const AddedPositions registry =
       AddedPositions("added_position", "positions added to the embeddings")
           .entry<Sinusoidal, SinusoidalOptions>("sinusoidal", "sines and cosines of geometric wavelengths", "1706.03762")
+          .entry<LearnedPositions, LearnedPositionOptions>("learned", "a learned vector for each position", "1706.03762")
           .entry<NoAddedPosition, NoOptions>("none", "nothing is added (the attention may carry positions)");
   return registry;
 }
@@ -44,16 +45,28 @@ Tensor Sinusoidal::at(const Tensor& positions) {
   return positions.dim() == 1 ? rows : rows.view_as(positions.unsqueeze(-1).expand({-1, -1, table.size(1)}));
 }
 
+LearnedPositions::LearnedPositions(const LearnedPositionOptions& options, int64_t width, int64_t max_length)
+    : deviation_(options.deviation.value_or(1 / std::sqrt(static_cast<double>(width)))) {
+  weight = register_parameter("weight", torch::empty({max_length, width}));
+}
+
+void LearnedPositions::draw(const std::function<at::Generator(const std::string&)>& generator) {
+  weight.copy_(torch::empty(weight.sizes(), torch::kFloat64).normal_(0, deviation_, generator("weight")));
+}
+
+Tensor LearnedPositions::at(const Tensor& positions) { return torch::embedding(weight, positions); }
+
 void EmbeddingOptions::describe(Fields& fields) {
   fields.add("scale", scale, "multiply embeddings by sqrt(d_model)");
   fields.add("position", position, "positions added to the embeddings");
   fields.add("max_length", max_length, "longest text that the model takes").at_least(1).unit("tokens");
   fields.add("tie", tie, "which matrices are one: source, target and output; target and output; none")
       .one_of({"all", "target", "none"});
+  fields.add("dropout", dropout, "on embeddings with their positions").at_least(0).below(1).means("absent: model.dropout");
 }
 
-Embed::Embed(const EmbeddingOptions& options, int64_t width, double dropout)
-    : scale_(options.scale), max_length_(options.max_length), dropout_(dropout) {
+Embed::Embed(const EmbeddingOptions& options, int64_t width, double dropout, const std::string& kind)
+    : scale_(options.scale), max_length_(options.max_length), dropout_(options.dropout.value_or(dropout)), kind_(kind) {
   position = register_module("position", added_positions().make(options.position, width, options.max_length));
 }
 
@@ -65,7 +78,7 @@ Tensor Embed::forward(const TokenTable& tokens, const Tensor& ids_BT, const Tens
   auto x = tokens.embed(ids_BT, scale_);
   const auto added = position->at(positions);
   if (added.defined()) x = x + added;
-  return torch::dropout(x, dropout_, is_training());
+  return drop(x, dropout_, is_training(), kind_);
 }
 
 }  // namespace headlab

@@ -2,39 +2,74 @@
 
 #include <torch/torch.h>
 
+#include <algorithm>
+
 namespace headlab {
+namespace {
+
+torch::nn::Linear linear(int64_t in, int64_t out, bool bias) {
+  return torch::nn::Linear(torch::nn::LinearOptions(in, out).bias(bias));
+}
+
+Tensor product(const torch::nn::Linear& layer, const Tensor& x) {
+  return torch::nn::functional::linear(x, layer->weight, layer->bias);
+}
+
+}  // namespace
 
 const FeedForwards& feed_forwards() {
   static const FeedForwards registry =
       FeedForwards("feed_forward", "a network applied to each position by itself")
           .entry<ReluFeedForward, PositionWiseOptions>("relu", "two layers with max(0, x) between", "1706.03762")
-          .entry<GeluFeedForward, PositionWiseOptions>("gelu", "two layers with GELU between", "1606.08415");
+          .entry<GeluFeedForward, PositionWiseOptions>("gelu", "two layers with GELU between", "1606.08415")
+          .entry<SwiGlu, SwiGluOptions>("swiglu", "two layers, the inner one gated by swish of another", "2002.05202");
   return registry;
 }
 const Catalogue& feed_forward_catalogue() { return feed_forwards().catalogue(); }
 
-void PositionWiseOptions::describe(Fields& fields) {
-  fields.add("width", width, "width of the inner layer").at_least(1).means("absent: 4 d_model");
+void PositionWiseOptions::describe(Fields& fields) { describe_all(fields, "absent: 4 d_model"); }
+void SwiGluOptions::describe(Fields& fields) { describe_all(fields, "absent: 8 d_model / 3, rounded down"); }
+
+void PositionWiseOptions::describe_all(Fields& fields, const std::string& absent_width) {
+  fields.add("width", width, "width of the inner layer").at_least(1).means(absent_width);
   fields.add("dropout", dropout, "share of inner units dropped in training").at_least(0).below(1);
+  fields.add("bias", bias, "add learned biases");
 }
 
 PositionWise::PositionWise(const PositionWiseOptions& options, int64_t width, Activation activation)
     : dropout_(options.dropout), activation_(activation) {
   const auto inner_width = options.width.value_or(4 * width);
-  inner = register_module("inner", torch::nn::Linear(width, inner_width));
-  outer = register_module("outer", torch::nn::Linear(inner_width, width));
+  inner = register_module("inner", linear(width, inner_width, options.bias));
+  outer = register_module("outer", linear(inner_width, width, options.bias));
 }
 
 Tensor PositionWise::feed(const Tensor& x_BTD) {
-  auto h = activation_(torch::nn::functional::linear(x_BTD, inner->weight, inner->bias));
+  auto h = activation_(product(inner, x_BTD));
   if (dropout_ > 0) h = torch::dropout(h, dropout_, is_training());
-  return torch::nn::functional::linear(h, outer->weight, outer->bias);
+  return product(outer, h);
 }
+
+int64_t PositionWise::flops(int64_t T) const { return 2 * T * (inner->weight.numel() + outer->weight.numel()); }
 
 ReluFeedForward::ReluFeedForward(const PositionWiseOptions& options, int64_t width)
     : PositionWise(options, width, [](const Tensor& x) { return torch::relu(x); }) {}
 
 GeluFeedForward::GeluFeedForward(const PositionWiseOptions& options, int64_t width)
     : PositionWise(options, width, [](const Tensor& x) { return torch::gelu(x); }) {}
+
+SwiGlu::SwiGlu(const SwiGluOptions& options, int64_t width) : dropout_(options.dropout) {
+  const auto inner_width = options.width.value_or(std::max<int64_t>(8 * width / 3, 1));
+  gate = register_module("gate", linear(width, inner_width, options.bias));
+  inner = register_module("inner", linear(width, inner_width, options.bias));
+  outer = register_module("outer", linear(inner_width, width, options.bias));
+}
+
+Tensor SwiGlu::feed(const Tensor& x_BTD) {
+  auto h = torch::silu(product(gate, x_BTD)) * product(inner, x_BTD);
+  if (dropout_ > 0) h = torch::dropout(h, dropout_, is_training());
+  return product(outer, h);
+}
+
+int64_t SwiGlu::flops(int64_t T) const { return 2 * T * (gate->weight.numel() + inner->weight.numel() + outer->weight.numel()); }
 
 }  // namespace headlab

@@ -8,9 +8,9 @@ namespace {
 /// x + dropout(f(norm(x)))
 struct PreNorm : Residual {
   explicit PreNorm(const NoOptions&) {}
-  Tensor join(const Tensor& x, Norm& norm, double dropout, bool training,
+  Tensor join(const Tensor& x, const SublayerNorms& norms, const SublayerDropout& dropout, bool training,
               const std::function<Tensor(const Tensor&)>& f) const override {
-    return x + torch::dropout(f(norm.normalise(x)), dropout, training);
+    return x + drop(f(norms.norm->normalise(x)), dropout.p, training, dropout.kind);
   }
   bool final_norm() const override { return true; }
 };
@@ -18,19 +18,33 @@ struct PreNorm : Residual {
 /// norm(x + dropout(f(x)))          (1706.03762, section 5.4)
 struct PostNorm : Residual {
   explicit PostNorm(const NoOptions&) {}
-  Tensor join(const Tensor& x, Norm& norm, double dropout, bool training,
+  Tensor join(const Tensor& x, const SublayerNorms& norms, const SublayerDropout& dropout, bool training,
               const std::function<Tensor(const Tensor&)>& f) const override {
-    return norm.normalise(x + torch::dropout(f(x), dropout, training));
+    return norms.norm->normalise(x + drop(f(x), dropout.p, training, dropout.kind));
   }
   bool final_norm() const override { return false; }
+};
+
+/// x + dropout(after(f(norm(x))))          (2105.13290, section 2.4)
+struct SandwichNorm : Residual {
+  explicit SandwichNorm(const NoOptions&) {}
+  Tensor join(const Tensor& x, const SublayerNorms& norms, const SublayerDropout& dropout, bool training,
+              const std::function<Tensor(const Tensor&)>& f) const override {
+    return x + drop(norms.after->normalise(f(norms.norm->normalise(x))), dropout.p, training, dropout.kind);
+  }
+  bool final_norm() const override { return true; }
+  bool has_second_norm() const override { return true; }
 };
 
 }  // namespace
 
 const Residuals& residuals() {
-  static const Residuals registry = Residuals("residual", "where a sublayer's norm stands")
-                                        .entry<PreNorm, NoOptions>("pre", "norm before the sublayer, and one after the stack", "2002.04745")
-                                        .entry<PostNorm, NoOptions>("post", "norm after the residual sum", "1706.03762");
+  static const Residuals registry =
+      Residuals("residual", "where a sublayer's norm stands")
+          .entry<PreNorm, NoOptions>("pre", "norm before the sublayer, and one after the stack", "2002.04745")
+          .entry<PostNorm, NoOptions>("post", "norm after the residual sum", "1706.03762")
+          .entry<SandwichNorm, NoOptions>("sandwich", "norms before and after the sublayer, both before the sum, and one after the stack",
+                                          "2105.13290");
   return registry;
 }
 const Catalogue& residual_catalogue() { return residuals().catalogue(); }

@@ -3,16 +3,30 @@
 #include <functional>
 
 #include "modules/norm/norm.h"
+#include "modules/tensor/dropout.h"
 
 namespace headlab {
 
-/// Where a sublayer's norm stands: join(x) = ... f(...) ..., with dropout p on f's output before it is added.
+/// What falls out of a sublayer's output before it is added to x.
+struct SublayerDropout {
+  double p = 0;
+  std::string kind = "element";
+};
+
+/// The norms of one sublayer.
+struct SublayerNorms {
+  std::shared_ptr<Norm> norm;
+  std::shared_ptr<Norm> after;  // the second one, where has_second_norm()
+};
+
+/// Where a sublayer's norms stand: join(x) = ... f(...) ..., with dropout on what is added to x.
 struct Residual {
   virtual ~Residual() = default;
-  virtual Tensor join(const Tensor& x, Norm& norm, double dropout, bool training,
+  virtual Tensor join(const Tensor& x, const SublayerNorms& norms, const SublayerDropout& dropout, bool training,
                       const std::function<Tensor(const Tensor&)>& f) const = 0;
   /// True where the stack's output still needs a norm.
   virtual bool final_norm() const = 0;
+  virtual bool has_second_norm() const { return false; }
 };
 
 using Residuals = Registry<Residual>;

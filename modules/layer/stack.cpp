@@ -2,13 +2,56 @@
 
 #include <torch/torch.h>
 
+#include <functional>
+#include <map>
+
 namespace headlab {
 namespace {
 
-void describe_layers(Fields& fields, int64_t& layers, AttentionOptions& attention, Choice& feed_forward) {
-  fields.add("layers", layers, "number of layers").at_least(1);
-  fields.add("attention", attention, "self-attention of each layer");
-  fields.add("feed_forward", feed_forward, "feed-forward network of each layer");
+const char* const of_each = "self-attention of each layer";
+const char* const fed_by = "feed-forward network of each layer";
+const char* const looks = "attention of each layer to the encoder's output";
+
+template <class Override>
+void describe_per_layer(Fields& fields, std::vector<Override>& per_layer, std::function<Override()> start) {
+  fields.add("per_layer", per_layer, std::move(start),
+             "layers that differ: their numbers and what is laid over the options that stand beside this list");
+}
+
+void describe_numbers(Fields& fields, std::vector<int64_t>& layers) {
+  fields.add("layers", layers, "numbers of the layers, the first is 0").at_least(0).required();
+}
+
+template <class Override>
+void number_rules(const std::vector<Override>& per_layer, int64_t layers, Problems& problems) {
+  std::map<int64_t, std::size_t> seen;  // layer: in which override
+  for (std::size_t i = 0; i < per_layer.size(); ++i) {
+    const auto at = "per_layer[" + std::to_string(i) + "].layers";
+    const auto& numbers = per_layer[i].layers;
+    if (numbers.empty()) problems.add(at, "expected at least one layer");
+    for (std::size_t j = 0; j < numbers.size(); ++j) {
+      const auto place = at + "[" + std::to_string(j) + "]";
+      if (numbers[j] >= layers)
+        problems.add(place, "expected a layer from 0 to " + std::to_string(layers - 1) + ", got " + std::to_string(numbers[j]));
+      else if (!seen.emplace(numbers[j], i).second)
+        problems.add(place, "layer " + std::to_string(numbers[j]) + " stands in per_layer[" + std::to_string(seen[numbers[j]]) +
+                                "] already; say all about a layer in one place");
+    }
+  }
+}
+
+// The parts of each layer, those in `per_layer` as `of` makes them.
+template <class Override>
+std::vector<LayerParts> parts_of(int64_t layers, const LayerParts& common, const std::vector<Override>& per_layer,
+                                 const std::function<LayerParts(const Override&)>& of) {
+  std::vector<LayerParts> parts(static_cast<std::size_t>(layers), common);
+  for (const auto& one : per_layer)
+    for (auto layer : one.layers) {
+      if (layer < 0 || layer >= layers)
+        throw ShapeError("per_layer: expected a layer from 0 to " + std::to_string(layers - 1) + ", got " + std::to_string(layer));
+      parts[static_cast<std::size_t>(layer)] = of(one);
+    }
+  return parts;
 }
 
 std::optional<std::vector<int64_t>> kept_in(const HeadTable& kept, Stack stack, int64_t layer) {
@@ -22,11 +65,80 @@ std::optional<std::vector<int64_t>> kept_in(const HeadTable& kept, Stack stack, 
 
 }  // namespace
 
-void EncoderOptions::describe(Fields& fields) { describe_layers(fields, layers, attention, feed_forward); }
-void SelfDecoderOptions::describe(Fields& fields) { describe_layers(fields, layers, attention, feed_forward); }
+void LayerOverride::describe(Fields& fields) {
+  describe_numbers(fields, layers);
+  fields.add("attention", attention, "self-attention of these layers");
+  fields.add("feed_forward", feed_forward, "feed-forward network of these layers");
+}
+
+void CrossLayerOverride::describe(Fields& fields) {
+  describe_numbers(fields, layers);
+  fields.add("attention", attention, "self-attention of these layers");
+  fields.add("cross_attention", cross_attention, "attention of these layers to the encoder's output");
+  fields.add("feed_forward", feed_forward, "feed-forward network of these layers");
+}
+
+void StackOptions::describe(Fields& fields) {
+  fields.add("layers", layers, "number of layers").at_least(1);
+  fields.add("attention", attention, of_each);
+  fields.add("feed_forward", feed_forward, fed_by);
+  describe_per_layer<LayerOverride>(fields, per_layer, [this] {
+    LayerOverride start;
+    start.attention = attention;
+    start.feed_forward = feed_forward;
+    return start;
+  });
+}
+
+void EncoderOptions::describe(Fields& fields) {
+  fields.add("d_model", d_model, "width of the encoder's residual stream").at_least(1).means("absent: the model's d_model");
+  StackOptions::describe(fields);
+}
+
 void DecoderOptions::describe(Fields& fields) {
-  describe_layers(fields, layers, attention, feed_forward);
-  fields.add("cross_attention", cross_attention, "attention of each layer to the encoder's output");
+  fields.add("layers", layers, "number of layers").at_least(1);
+  fields.add("attention", attention, of_each);
+  fields.add("feed_forward", feed_forward, fed_by);
+  fields.add("cross_attention", cross_attention, looks);
+  describe_per_layer<CrossLayerOverride>(fields, per_layer, [this] {
+    CrossLayerOverride start;
+    start.attention = attention;
+    start.cross_attention = cross_attention;
+    start.feed_forward = feed_forward;
+    return start;
+  });
+}
+
+void StackOptions::rules(Problems& problems) const { number_rules(per_layer, layers, problems); }
+void DecoderOptions::rules(Problems& problems) const { number_rules(per_layer, layers, problems); }
+
+std::vector<LayerParts> StackOptions::parts() const {
+  return parts_of<LayerOverride>(layers, {attention, std::nullopt, feed_forward}, per_layer, [](const LayerOverride& one) {
+    return LayerParts{one.attention, std::nullopt, one.feed_forward};
+  });
+}
+
+std::vector<LayerParts> DecoderOptions::parts() const {
+  return parts_of<CrossLayerOverride>(layers, {attention, cross_attention, feed_forward}, per_layer,
+                                      [](const CrossLayerOverride& one) {
+                                        return LayerParts{one.attention, one.cross_attention, one.feed_forward};
+                                      });
+}
+
+void stack_rules(const StackOptions& options, int64_t width, const std::string& prefix, Problems& problems) {
+  attention_rules(options.attention, width, false, prefix + ".attention", problems);
+  for (std::size_t i = 0; i < options.per_layer.size(); ++i)
+    attention_rules(options.per_layer[i].attention, width, false, prefix + ".per_layer[" + std::to_string(i) + "].attention", problems);
+}
+
+void stack_rules(const DecoderOptions& options, int64_t width, const std::string& prefix, Problems& problems) {
+  attention_rules(options.attention, width, false, prefix + ".attention", problems);
+  attention_rules(options.cross_attention, width, true, prefix + ".cross_attention", problems);
+  for (std::size_t i = 0; i < options.per_layer.size(); ++i) {
+    const auto at = prefix + ".per_layer[" + std::to_string(i) + "].";
+    attention_rules(options.per_layer[i].attention, width, false, at + "attention", problems);
+    attention_rules(options.per_layer[i].cross_attention, width, true, at + "cross_attention", problems);
+  }
 }
 
 void StackState::reorder(const Tensor& rows_B) {
@@ -34,44 +146,55 @@ void StackState::reorder(const Tensor& rows_B) {
     for (auto& state : *states) state.reorder(rows_B);
 }
 
-Layer::Layer(const LayerStyle& style, Stack self_stack, int64_t layer, const AttentionOptions& self,
-             const AttentionOptions* cross, const Choice& feed_forward_choice,
+Layer::Layer(const LayerStyle& style, Stack self_stack, int64_t layer, const LayerParts& parts, int64_t memory_width,
              const std::optional<std::vector<int64_t>>& kept_self, const std::optional<std::vector<int64_t>>& kept_cross)
     : self_site_{self_stack, layer},
       cross_site_{Stack::dec_cross, layer},
-      dropout_(style.dropout),
+      dropout_{style.dropout, style.dropout_kind},
       residual_(residuals().make(style.residual)) {
-  const auto norm = [&](const std::string& name) { return register_module(name, norms().make(style.norm, style.width)); };
-  self_attention = register_module("self_attention",
-                                   std::make_shared<Attention>(self, style.width, style.width, /*cross=*/false, kept_self));
-  self_attention_norm = norm("self_attention_norm");
-  if (cross) {
-    cross_attention = register_module(
-        "cross_attention", std::make_shared<Attention>(*cross, style.width, style.width, /*cross=*/true, kept_cross));
-    cross_attention_norm = norm("cross_attention_norm");
+  self_attention = register_module(
+      "self_attention", std::make_shared<Attention>(parts.attention, style.width, style.width, /*cross=*/false, kept_self));
+  self_attention_norms_ = norms_of(style, "self_attention");
+  if (parts.cross_attention) {
+    cross_attention = register_module("cross_attention", std::make_shared<Attention>(*parts.cross_attention, style.width,
+                                                                                     memory_width, /*cross=*/true, kept_cross));
+    cross_attention_norms_ = norms_of(style, "cross_attention");
   }
-  feed_forward = register_module("feed_forward", feed_forwards().make(feed_forward_choice, style.width));
-  feed_forward_norm = norm("feed_forward_norm");
+  feed_forward = register_module("feed_forward", feed_forwards().make(parts.feed_forward, style.width));
+  feed_forward_norms_ = norms_of(style, "feed_forward");
+}
+
+SublayerNorms Layer::norms_of(const LayerStyle& style, const std::string& sublayer) {
+  const auto make = [&](const std::string& name) { return register_module(name, norms().make(style.norm, style.width)); };
+  SublayerNorms made;
+  made.norm = make(sublayer + "_norm");
+  if (residual_->has_second_norm()) made.after = make(sublayer + "_norm_after");
+  return made;
 }
 
 Tensor Layer::forward(Tensor x_BTD, const StackCall& call) {
   auto& run = call.run;
   const auto layer = static_cast<std::size_t>(self_site_.layer);
   x_BTD = run.see(At::residual_in, self_site_, x_BTD);
-  x_BTD = residual_->join(x_BTD, *self_attention_norm, dropout_, is_training(), [&](const Tensor& x) {
+  x_BTD = residual_->join(x_BTD, self_attention_norms_, dropout_, is_training(), [&](const Tensor& x) {
     return self_attention->forward({self_site_, x, x, call.positions, call.positions, call.self,
-                                call.state ? &call.state->self[layer] : nullptr, run});
+                                    call.state ? &call.state->self[layer] : nullptr, run});
   });
   if (cross_attention) {
-    x_BTD = residual_->join(x_BTD, *cross_attention_norm, dropout_, is_training(), [&](const Tensor& x) {
+    x_BTD = residual_->join(x_BTD, cross_attention_norms_, dropout_, is_training(), [&](const Tensor& x) {
       return cross_attention->forward({cross_site_, x, call.memory_BSD, call.positions, call.memory_positions, call.cross,
-                                   call.state ? &call.state->cross[layer] : nullptr, run});
+                                       call.state ? &call.state->cross[layer] : nullptr, run});
     });
   }
   x_BTD = run.see(At::residual_mid, self_site_, x_BTD);
-  x_BTD = residual_->join(x_BTD, *feed_forward_norm, dropout_, is_training(),
+  x_BTD = residual_->join(x_BTD, feed_forward_norms_, dropout_, is_training(),
                           [&](const Tensor& x) { return feed_forward->feed(x); });
   return run.see(At::residual_out, self_site_, x_BTD);
+}
+
+int64_t Layer::flops(int64_t T, int64_t memory, bool causal) const {
+  return self_attention->flops(T, T, causal) + (cross_attention ? cross_attention->flops(T, memory, false) : 0) +
+         feed_forward->flops(T);
 }
 
 std::vector<std::pair<Site, Mixer*>> Layer::mixers() const {
@@ -80,14 +203,23 @@ std::vector<std::pair<Site, Mixer*>> Layer::mixers() const {
   return all;
 }
 
-LayerStack::LayerStack(const LayerStyle& style, Stack self_stack, int64_t count, const AttentionOptions& self,
-                       const AttentionOptions* cross, const Choice& feed_forward, const HeadTable& kept)
-    : has_cross_(cross != nullptr) {
+LayerStack::LayerStack(const LayerStyle& style, Stack self_stack, const std::vector<LayerParts>& parts, const HeadTable& kept,
+                       int64_t memory_width)
+    : has_cross_(!parts.empty() && parts.front().cross_attention) {
   layers = register_module("layers", torch::nn::ModuleList());
-  for (int64_t layer = 0; layer < count; ++layer)
-    layers->push_back(std::make_shared<Layer>(style, self_stack, layer, self, cross, feed_forward,
-                                              kept_in(kept, self_stack, layer), kept_in(kept, Stack::dec_cross, layer)));
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const auto layer = static_cast<int64_t>(i);
+    layers->push_back(std::make_shared<Layer>(style, self_stack, layer, parts[i], memory_width ? memory_width : style.width,
+                                              kept_in(kept, self_stack, layer),
+                                              has_cross_ ? kept_in(kept, Stack::dec_cross, layer) : std::nullopt));
+  }
   if (residuals().make(style.residual)->final_norm()) norm = register_module("norm", norms().make(style.norm, style.width));
+}
+
+int64_t LayerStack::flops(int64_t T, int64_t memory, bool causal) const {
+  int64_t count = 0;
+  for (const auto& layer : *layers) count += layer->as<Layer>()->flops(T, memory, causal);
+  return count;
 }
 
 Tensor LayerStack::forward(Tensor x_BTD, const StackCall& call) {

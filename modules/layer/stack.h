@@ -8,36 +8,73 @@
 
 namespace headlab {
 
-/// What all layers of a model share.
+/// What all layers of a stack share.
 struct LayerStyle {
   int64_t width = 0;
   double dropout = 0;
   Choice norm{norm_catalogue, "layer_norm"};
   Choice residual{residual_catalogue, "pre"};
+  std::string dropout_kind = "element";
 };
 
-struct EncoderOptions : Described<EncoderOptions> {
-  int64_t layers = 2;
+/// What one layer is made of.
+struct LayerParts {
+  AttentionOptions attention;
+  std::optional<AttentionOptions> cross_attention;
+  Choice feed_forward{feed_forward_catalogue, "relu"};
+};
+
+/// Layers that differ from the others of their stack. In a spec it starts as a copy of the stack's own options, and what the
+/// spec writes is laid over that.
+struct LayerOverride : Described<LayerOverride> {
+  std::vector<int64_t> layers;
   AttentionOptions attention;
   Choice feed_forward{feed_forward_catalogue, "relu"};
   void describe(Fields& fields) override;
 };
 
-struct DecoderOptions : Described<DecoderOptions> {
-  int64_t layers = 2;
+/// The same, for layers that have a cross-attention.
+struct CrossLayerOverride : Described<CrossLayerOverride> {
+  std::vector<int64_t> layers;
   AttentionOptions attention;
   AttentionOptions cross_attention;
   Choice feed_forward{feed_forward_catalogue, "relu"};
   void describe(Fields& fields) override;
 };
 
-/// A decoder that has no encoder to look at.
-struct SelfDecoderOptions : Described<SelfDecoderOptions> {
+/// A stack of self-attention layers.
+struct StackOptions : Described<StackOptions> {
   int64_t layers = 2;
   AttentionOptions attention;
   Choice feed_forward{feed_forward_catalogue, "relu"};
+  std::vector<LayerOverride> per_layer;
   void describe(Fields& fields) override;
+  void rules(Problems& problems) const override;  // of layers to each other; those of widths: stack_rules
+  std::vector<LayerParts> parts() const;          // one a layer
 };
+
+/// The encoder of an encoder-decoder, which may have a width of its own.
+struct EncoderOptions : StackOptions {
+  std::optional<int64_t> d_model;
+  void describe(Fields& fields) override;
+  std::shared_ptr<Options> copy() const override { return std::make_shared<EncoderOptions>(*this); }
+};
+
+/// A stack of layers that look at an encoder's output too.
+struct DecoderOptions : Described<DecoderOptions> {
+  int64_t layers = 2;
+  AttentionOptions attention;
+  AttentionOptions cross_attention;
+  Choice feed_forward{feed_forward_catalogue, "relu"};
+  std::vector<CrossLayerOverride> per_layer;
+  void describe(Fields& fields) override;
+  void rules(Problems& problems) const override;
+  std::vector<LayerParts> parts() const;
+};
+
+/// The rules of attentions for each layer of a stack of this width; `prefix`: where its options stand, "encoder".
+void stack_rules(const StackOptions& options, int64_t width, const std::string& prefix, Problems& problems);
+void stack_rules(const DecoderOptions& options, int64_t width, const std::string& prefix, Problems& problems);
 
 /// The caches of a stack: one State an attention.
 struct StackState {
@@ -60,29 +97,33 @@ struct StackCall {
 /// One layer: self-attention, cross-attention where there is one, feed-forward, each with norm, dropout and residual.
 class Layer : public torch::nn::Module {
  public:
-  /// `cross`: nullptr for a layer without cross-attention. kept_*: original numbers of the heads to make; nullopt: all.
-  Layer(const LayerStyle& style, Stack self_stack, int64_t layer, const AttentionOptions& self, const AttentionOptions* cross,
-        const Choice& feed_forward, const std::optional<std::vector<int64_t>>& kept_self,
-        const std::optional<std::vector<int64_t>>& kept_cross);
+  /// memory_width: of the encoder's output. kept_*: original numbers of the heads to make; nullopt: all.
+  Layer(const LayerStyle& style, Stack self_stack, int64_t layer, const LayerParts& parts, int64_t memory_width,
+        const std::optional<std::vector<int64_t>>& kept_self, const std::optional<std::vector<int64_t>>& kept_cross);
   Tensor forward(Tensor x_BTD, const StackCall& call);
   std::vector<std::pair<Site, Mixer*>> mixers() const;
+  /// As Mixer::flops; `memory`: the length of what the cross-attention looks at.
+  int64_t flops(int64_t T, int64_t memory, bool causal) const;
 
  private:
+  SublayerNorms norms_of(const LayerStyle& style, const std::string& sublayer);
   Site self_site_, cross_site_;
-  double dropout_;
+  SublayerDropout dropout_;
   std::shared_ptr<Residual> residual_;
   std::shared_ptr<Mixer> self_attention{nullptr}, cross_attention{nullptr};
   std::shared_ptr<FeedForward> feed_forward{nullptr};
-  std::shared_ptr<Norm> self_attention_norm{nullptr}, cross_attention_norm{nullptr}, feed_forward_norm{nullptr};
+  SublayerNorms self_attention_norms_, cross_attention_norms_, feed_forward_norms_;
 };
 
 /// Layers one after another, and the norm that pre-norm needs at the end. x_BTD -> x_BTD.
 class LayerStack : public torch::nn::Module {
  public:
-  LayerStack(const LayerStyle& style, Stack self_stack, int64_t layers, const AttentionOptions& self,
-             const AttentionOptions* cross, const Choice& feed_forward, const HeadTable& kept);
+  /// memory_width: of what cross-attentions look at; 0: of the stack itself.
+  LayerStack(const LayerStyle& style, Stack self_stack, const std::vector<LayerParts>& parts, const HeadTable& kept,
+             int64_t memory_width = 0);
   Tensor forward(Tensor x_BTD, const StackCall& call);
   std::vector<std::pair<Site, Mixer*>> mixers() const;
+  int64_t flops(int64_t T, int64_t memory, bool causal) const;
   /// Empty caches for a new text.
   StackState start() const;
 

@@ -17,6 +17,10 @@ struct Mixer : torch::nn::Module {
   /// Leaves only these heads (original numbers, each there now); parameters become smaller.
   virtual void keep(const std::vector<int64_t>& heads) = 0;
   virtual HeadAxes axes() const = 0;
+  /// Floating-point operations of the products of matrices, a multiply-add counted as 2, for T queries over S keys.
+  virtual int64_t flops(int64_t T, int64_t S, bool causal) const = 0;
+  /// Numbers that a cache keeps for each token.
+  virtual int64_t cache_numbers() const = 0;
 };
 
 }  // namespace headlab

@@ -38,15 +38,19 @@ void EncoderDecoderOptions::describe(Fields& fields) {
 }
 
 void EncoderDecoderOptions::rules(Problems& problems) const {
-  attention_rules(encoder.attention, d_model, false, "encoder.attention", problems);
-  attention_rules(decoder.attention, d_model, false, "decoder.attention", problems);
-  attention_rules(decoder.cross_attention, d_model, true, "decoder.cross_attention", problems);
+  stack_rules(encoder, encoder_width(), "encoder", problems);
+  stack_rules(decoder, d_model, "decoder", problems);
+  if (embedding.tie == "all" && encoder_width() != d_model)
+    problems.add("embedding.tie", "\"all\" expects one width for source and target, got an encoder of " +
+                                      std::to_string(encoder_width()) + " and d_model " + std::to_string(d_model) +
+                                      "; use \"target\" or \"none\"");
 }
 
 EncoderDecoder::EncoderDecoder(const EncoderDecoderOptions& options, const ModelContext& context)
     : options_(options), context_(context) {
-  const auto table = [&](const std::string& name, int64_t vocabulary) {
-    return register_module(name, std::make_shared<TokenTable>(vocabulary, options.d_model));
+  const auto source_width = options.encoder_width();
+  const auto table = [&](const std::string& name, int64_t vocabulary, int64_t width) {
+    return register_module(name, std::make_shared<TokenTable>(vocabulary, width));
   };
   const auto& tie = options.embedding.tie;
   if (tie == "all") {
@@ -54,21 +58,31 @@ EncoderDecoder::EncoderDecoder(const EncoderDecoderOptions& options, const Model
       throw ShapeError("model.embedding.tie: \"all\" expects one vocabulary for source and target, got " +
                        std::to_string(context.source_vocabulary) + " and " + std::to_string(context.target_vocabulary) +
                        " tokens; use a joint tokenizer or \"target\"");
-    tokens = table("tokens", context.target_vocabulary);
+    if (source_width != options.d_model)
+      throw ShapeError("model.embedding.tie: \"all\" expects one width for source and target, got " + std::to_string(source_width) +
+                       " and " + std::to_string(options.d_model) + "; use \"target\" or \"none\"");
+    tokens = table("tokens", context.target_vocabulary, options.d_model);
   } else {
-    source_tokens = table("source_tokens", context.source_vocabulary);
-    target_tokens = table("target_tokens", context.target_vocabulary);
-    if (tie == "none") output_tokens = table("output_tokens", context.target_vocabulary);
+    source_tokens = table("source_tokens", context.source_vocabulary, source_width);
+    target_tokens = table("target_tokens", context.target_vocabulary, options.d_model);
+    if (tie == "none") output_tokens = table("output_tokens", context.target_vocabulary, options.d_model);
   }
-  source_embed = register_module("source_embed", std::make_shared<Embed>(options.embedding, options.d_model, options.dropout));
-  target_embed = register_module("target_embed", std::make_shared<Embed>(options.embedding, options.d_model, options.dropout));
+  const auto embed = [&](const std::string& name, int64_t width) {
+    return register_module(name, std::make_shared<Embed>(options.embedding, width, options.dropout, options.dropout_kind));
+  };
+  source_embed = embed("source_embed", source_width);
+  target_embed = embed("target_embed", options.d_model);
   const auto style = options.style();
-  encoder = register_module("encoder", std::make_shared<LayerStack>(style, Stack::enc_self, options.encoder.layers,
-                                                                    options.encoder.attention, nullptr,
-                                                                    options.encoder.feed_forward, context.kept));
-  decoder = register_module("decoder", std::make_shared<LayerStack>(
-                                           style, Stack::dec_self, options.decoder.layers, options.decoder.attention,
-                                           &options.decoder.cross_attention, options.decoder.feed_forward, context.kept));
+  auto source_style = style;
+  source_style.width = source_width;
+  encoder = register_module(
+      "encoder", std::make_shared<LayerStack>(source_style, Stack::enc_self, options.encoder.parts(), context.kept));
+  decoder = register_module("decoder", std::make_shared<LayerStack>(style, Stack::dec_self, options.decoder.parts(),
+                                                                    context.kept, /*memory_width=*/source_width));
+}
+
+int64_t EncoderDecoder::flops(int64_t S, int64_t T) const {
+  return encoder->flops(S, 0, false) + decoder->flops(T, S, true) + output_table().flops(T);
 }
 
 const TokenTable& EncoderDecoder::source_table() const { return tokens ? *tokens : *source_tokens; }

@@ -9,6 +9,7 @@ struct EncoderDecoderOptions : Described<EncoderDecoderOptions>, ModelOptions {
   DecoderOptions decoder;
   void describe(Fields& fields) override;
   void rules(Problems& problems) const override;
+  int64_t encoder_width() const { return encoder.d_model.value_or(d_model); }
 };
 
 /// The Transformer of 1706.03762: an encoder of the source, a causal decoder that attends to it.
@@ -23,6 +24,7 @@ class EncoderDecoder : public Model {
   std::vector<std::pair<Site, Mixer*>> mixers() const override;
   int64_t max_length() const override { return options_.embedding.max_length; }
   int64_t target_vocabulary() const override;
+  int64_t flops(int64_t S, int64_t T) const override;
   int64_t source_vocabulary() const { return context_.source_vocabulary; }
   std::shared_ptr<torch::nn::Module> clone(const std::optional<torch::Device>& device = std::nullopt) const override;
 

@@ -49,6 +49,9 @@ class Model : public torch::nn::Module {
   /// A scale of ones: [L, most heads of a layer] for each stack of the model.
   std::map<Stack, Tensor> ones() const;
   int64_t parameter_count() const;
+  /// Floating-point operations of the products of matrices, a multiply-add counted as 2, of one pass over a source of S
+  /// tokens (where there is one) and a target of T, logits of each target token included.
+  virtual int64_t flops(int64_t S, int64_t T) const = 0;
   torch::Device device() const;
   torch::Dtype dtype() const;
 };
@@ -68,11 +71,12 @@ const Catalogue& model_catalogue();
 struct ModelOptions {
   int64_t d_model = 256;
   double dropout = 0.1;
+  std::string dropout_kind = "element";
   Choice norm{norm_catalogue, "layer_norm"};
   Choice residual{residual_catalogue, "pre"};
   EmbeddingOptions embedding;
   void describe_shared(Fields& fields);
-  LayerStyle style() const { return {d_model, dropout, norm, residual}; }
+  LayerStyle style() const { return {d_model, dropout, norm, residual, dropout_kind}; }
 };
 
 /// 0, 1, ..., T-1 for ids_BT, from `past` on; while recording without T as a number.

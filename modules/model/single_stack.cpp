@@ -29,7 +29,7 @@ void DecoderOnlyOptions::describe(Fields& fields) {
 }
 
 void DecoderOnlyOptions::rules(Problems& problems) const {
-  attention_rules(decoder.attention, d_model, false, "decoder.attention", problems);
+  stack_rules(decoder, d_model, "decoder", problems);
 }
 
 void EncoderOnlyOptions::describe(Fields& fields) {
@@ -39,7 +39,7 @@ void EncoderOnlyOptions::describe(Fields& fields) {
 }
 
 void EncoderOnlyOptions::rules(Problems& problems) const {
-  attention_rules(encoder.attention, d_model, false, "encoder.attention", problems);
+  stack_rules(encoder, d_model, "encoder", problems);
 }
 
 SingleStack::SingleStack(const ModelOptions& options, const Choice& output_choice, const ModelContext& context, Stack stack,
@@ -49,7 +49,7 @@ SingleStack::SingleStack(const ModelOptions& options, const Choice& output_choic
   const bool over_vocabulary = output_choice.type() == "language_model";
   if (options.embedding.tie == "none" && over_vocabulary)
     output_tokens = register_module("output_tokens", std::make_shared<TokenTable>(context.target_vocabulary, options.d_model));
-  embed = register_module("embed", std::make_shared<Embed>(options.embedding, options.d_model, options.dropout));
+  embed = register_module("embed", std::make_shared<Embed>(options.embedding, options.d_model, options.dropout, options.dropout_kind));
   output = register_module("output", outputs().make(output_choice, {options.d_model, context.classes,
                                                                     output_tokens ? output_tokens : tokens}));
 }
@@ -67,6 +67,10 @@ Tensor SingleStack::hidden(const Batch& batch, Forward& run) {
   return read(batch.target_BT, positions_of(batch.target_BT), batch.target_mask_BT, nullptr, run);
 }
 
+int64_t SingleStack::flops(int64_t, int64_t T) const {
+  return stack().flops(T, 0, causal()) + output->flops(T);
+}
+
 Tensor SingleStack::logits_of(const Tensor& hidden, Forward& run) {
   return run.see(At::logits, {kind_, layers_}, output->forward(hidden, {}));
 }
@@ -81,9 +85,7 @@ Tensor SingleStack::row_logits(const Batch& batch, const Tensor& rows_N, Forward
 
 DecoderOnly::DecoderOnly(const DecoderOnlyOptions& options, const ModelContext& context)
     : SingleStack(options, options.output, context, Stack::dec_self, options.decoder.layers), options_(options) {
-  decoder = register_module("decoder", std::make_shared<LayerStack>(options.style(), Stack::dec_self, options.decoder.layers,
-                                                                    options.decoder.attention, nullptr,
-                                                                    options.decoder.feed_forward, context.kept));
+  decoder = register_module("decoder", std::make_shared<LayerStack>(options.style(), Stack::dec_self, options.decoder.parts(), context.kept));
 }
 
 std::unique_ptr<Stepper> DecoderOnly::stepper(const Batch&, Forward&) {
@@ -104,9 +106,7 @@ std::shared_ptr<torch::nn::Module> DecoderOnly::clone(const std::optional<torch:
 
 EncoderOnly::EncoderOnly(const EncoderOnlyOptions& options, const ModelContext& context)
     : SingleStack(options, options.output, context, Stack::enc_self, options.encoder.layers), options_(options) {
-  encoder = register_module("encoder", std::make_shared<LayerStack>(options.style(), Stack::enc_self, options.encoder.layers,
-                                                                    options.encoder.attention, nullptr,
-                                                                    options.encoder.feed_forward, context.kept));
+  encoder = register_module("encoder", std::make_shared<LayerStack>(options.style(), Stack::enc_self, options.encoder.parts(), context.kept));
 }
 
 std::unique_ptr<Stepper> EncoderOnly::stepper(const Batch&, Forward&) {

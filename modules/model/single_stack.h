@@ -6,14 +6,14 @@
 namespace headlab {
 
 struct DecoderOnlyOptions : Described<DecoderOnlyOptions>, ModelOptions {
-  SelfDecoderOptions decoder;
+  StackOptions decoder;
   Choice output{output_catalogue, "language_model"};
   void describe(Fields& fields) override;
   void rules(Problems& problems) const override;
 };
 
 struct EncoderOnlyOptions : Described<EncoderOnlyOptions>, ModelOptions {
-  EncoderOptions encoder;
+  StackOptions encoder;
   Choice output{output_catalogue, "language_model"};
   void describe(Fields& fields) override;
   void rules(Problems& problems) const override;
@@ -30,6 +30,7 @@ class SingleStack : public Model {
   std::vector<std::pair<Site, Mixer*>> mixers() const override { return stack().mixers(); }
   int64_t max_length() const override { return max_length_; }
   int64_t target_vocabulary() const override { return context_.target_vocabulary; }
+  int64_t flops(int64_t S, int64_t T) const override;
 
  protected:
   SingleStack(const ModelOptions& options, const Choice& output, const ModelContext& context, Stack stack, int64_t layers);

@@ -17,6 +17,8 @@ struct Output : torch::nn::Module {
   virtual Tensor rows(const Tensor& hidden_BTD, const Tensor& mask_BT, const Tensor& rows_N) = 0;
   /// Whether the rows at each token are over the vocabulary, so that text can be generated.
   virtual bool over_vocabulary() const { return false; }
+  /// Of its products over one text of T tokens, a multiply-add is 2.
+  virtual int64_t flops(int64_t T) const = 0;
 };
 
 /// What an output is made for.
@@ -38,6 +40,7 @@ class LanguageModelOutput : public Output {
   Tensor forward(const Tensor& hidden_BTD, const Tensor& mask_BT) override;
   Tensor rows(const Tensor& hidden_BTD, const Tensor& mask_BT, const Tensor& rows_N) override;
   bool over_vocabulary() const override { return true; }
+  int64_t flops(int64_t T) const override { return tokens_->flops(T); }
 
  private:
   std::shared_ptr<TokenTable> tokens_;
@@ -56,6 +59,7 @@ class ClassesOutput : public Output {
   ClassesOutput(const ClassesOutputOptions& options, const OutputContext& context);
   Tensor forward(const Tensor& hidden_BTD, const Tensor& mask_BT) override;
   Tensor rows(const Tensor& hidden_BTD, const Tensor& mask_BT, const Tensor& rows_N) override;
+  int64_t flops(int64_t) const override { return 2 * project->weight.numel(); }
 
  private:
   Tensor pooled(const Tensor& hidden_BTD, const Tensor& mask_BT) const;
@@ -74,6 +78,7 @@ class TagsOutput : public Output {
   TagsOutput(const TokenOutputOptions& options, const OutputContext& context);
   Tensor forward(const Tensor& hidden_BTD, const Tensor& mask_BT) override;
   Tensor rows(const Tensor& hidden_BTD, const Tensor& mask_BT, const Tensor& rows_N) override;
+  int64_t flops(int64_t T) const override { return 2 * T * project->weight.numel(); }
 
  private:
   double dropout_;
@@ -88,6 +93,7 @@ class SpansOutput : public Output {
   SpansOutput(const TokenOutputOptions& options, const OutputContext& context);
   Tensor forward(const Tensor& hidden_BTD, const Tensor& mask_BT) override;
   Tensor rows(const Tensor& hidden_BTD, const Tensor& mask_BT, const Tensor& rows_N) override;
+  int64_t flops(int64_t T) const override { return 2 * T * project->weight.numel(); }
 
  private:
   double dropout_;

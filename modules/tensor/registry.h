@@ -15,6 +15,8 @@ struct Traits {
   std::string no_weights = {};               // why there are no attention weights to read; empty: there are
   std::string not_row_independent = {};      // why other rows of the batch can matter; empty: they can't
   bool reads_all_groups = false;          // each head reads every key/value group, so a group stays while any head does
+  bool self_alone = false;                // needs queries and keys that share positions: no cross-attention
+  bool needs_heads = false;               // has parameters for each head, so heads can't be chosen token by token
 };
 
 /// The entries of one slot: what a person reads about each (the Catalogue) and how each is made.

@@ -80,7 +80,7 @@ std::function<int()> add_show(CLI::App& command) {
       int64_t parameters = 0;
       for (const auto& parameter : mixer->parameters()) parameters += parameter.numel();
       const auto* attention = dynamic_cast<const Attention*>(mixer);
-      const auto cache = attention ? 2 * attention->shape().G() * attention->shape().head_width : 0;
+      const auto cache = mixer->cache_numbers();
       Forward none;
       const bool fused = attention && attention->fusable(site, none);
       std::printf("%-14s %-20s %10lld %12s %14s  %s\n", to_string(site).c_str(), heads.empty() ? "none" : heads.c_str(),

@@ -5,6 +5,7 @@
 #include <torch/torch.h>
 #include <torch/version.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <ctime>
@@ -58,10 +59,13 @@ std::vector<nlohmann::json> read_rows(const std::filesystem::path& file) {
 std::string head_counts(const Model& model) {
   std::string text;
   for (const auto& [stack, layers] : model.heads()) {
-    std::size_t heads = 0;
-    for (const auto& of_layer : layers) heads += of_layer.size();
-    text += (text.empty() ? "" : ", ") + stack_name(stack) + " " + std::to_string(layers.size()) + " x " +
-            std::to_string(heads / std::max<std::size_t>(layers.size(), 1));
+    text += (text.empty() ? "" : ", ") + stack_name(stack) + " ";
+    const bool even = std::all_of(layers.begin(), layers.end(), [&](const auto& one) { return one.size() == layers.front().size(); });
+    if (even && !layers.empty()) {
+      text += std::to_string(layers.size()) + " x " + std::to_string(layers.front().size());
+      continue;
+    }
+    for (std::size_t i = 0; i < layers.size(); ++i) text += (i ? "+" : "") + std::to_string(layers[i].size());
   }
   return text;
 }

@@ -61,22 +61,24 @@ std::string takes(const Field& field) {
   return expected(field);
 }
 
-void add_rows(Options& options, const std::string& prefix, int depth, Rows& rows) {
+// `begun`: of an element that starts as a copy of what stands beside its list: what is in its objects was said there.
+void add_rows(Options& options, const std::string& prefix, int depth, Rows& rows, bool begun = false) {
   Json defaults = dump(options);
   Fields fields;
   options.describe(fields);
   for (const Field& field : fields.all()) {
     std::string name = prefix + field.name;
     auto nested = std::get_if<Options*>(&field.value);
-    if (nested && depth < deepest) {
+    if (nested && depth < deepest && !begun) {
       add_rows(**nested, name + ".", depth + 1, rows);
       continue;
     }
     std::string meaning = field.help;
     if (!field.sentinel.empty()) meaning += (meaning.empty() ? "" : "; ") + field.sentinel;
-    rows.push_back({name, takes(field), default_text(field, defaults[field.name]), meaning});
+    const bool copied = begun && !field.is_required;
+    rows.push_back({name, takes(field), copied ? "as beside the list" : default_text(field, defaults[field.name]), meaning});
     if (auto list = std::get_if<OptionsList>(&field.value); list && depth < deepest) {
-      add_rows(list->append(), name + "[].", depth + 1, rows);
+      add_rows(list->append(), name + "[].", depth + 1, rows, list->laid_over);
     }
   }
 }

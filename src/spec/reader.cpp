@@ -32,8 +32,9 @@ struct Named {
 
 class Reader {
  public:
+  /// `begun`: the options hold values that stay where nothing is written.
   void object(const Written& written, Options& options, const std::string& type = "", bool has_type_key = false,
-              bool root = false);
+              bool root = false, bool begun = false);
   void repeated(const Node& node, const std::string& path);
   std::vector<Mistake> mistakes;
 
@@ -67,6 +68,7 @@ class Reader {
   void take_list(const Written& written, const Field& field, std::vector<T>& out);
 
   std::size_t unread_ = 0;
+  bool begun_ = false;  // the values being read are laid over others, of an element that started with values
 };
 
 Written at_node(const Node& node, std::string path) { return {&node, node.at, std::move(path)}; }
@@ -185,9 +187,11 @@ std::optional<Named> Reader::named(const Written& written, const Choice* current
 void Reader::choice(const Written& written, Choice& choice, const Field& field) {
   auto entry = named(written, &choice, choice.catalogue(), false, field);
   if (!entry) return;
-  bool kept = !entry->has_type_key && written.node->implied;
+  bool kept = (!entry->has_type_key && written.node->implied) || (begun_ && entry->type == choice.type());
   if (!kept) choice.choose(entry->type);
+  const auto outer = std::exchange(begun_, begun_ && kept);
   object(entry->options, choice.options(), entry->type, entry->has_type_key);
+  begun_ = outer;
 }
 
 void Reader::field(const Field& field, const Written& written) {
@@ -212,6 +216,7 @@ void Reader::field(const Field& field, const Written& written) {
                  [&](Choices* out) {
                    if (node.kind != Node::Kind::list) return unexpected(written, expected(field));
                    out->items.clear();
+                   const auto outer = std::exchange(begun_, false);
                    for (std::size_t i = 0; i < node.items.size(); ++i) {
                      Written item = at_node(node.items[i], item_path(written.path, i));
                      auto entry = named(item, nullptr, out->source(), out->keyed, field);
@@ -219,6 +224,7 @@ void Reader::field(const Field& field, const Written& written) {
                      Choice& chosen = out->items.emplace_back(out->source, entry->type);
                      object(entry->options, chosen.options(), entry->type, entry->has_type_key);
                    }
+                   begun_ = outer;
                  },
                  [&](const OptionsList& out) {
                    if (node.kind != Node::Kind::list) return unexpected(written, expected(field));
@@ -229,7 +235,7 @@ void Reader::field(const Field& field, const Written& written) {
                      if (item.node->kind != Node::Kind::object) {
                        unexpected(item, expected_element(field));
                      } else {
-                       object(item, element);
+                       object(item, element, "", false, false, out.laid_over);
                      }
                    }
                  },
@@ -260,7 +266,8 @@ void Reader::defaults(const Field& field, const Written& written) {
              field.value);
 }
 
-void Reader::object(const Written& written, Options& options, const std::string& type, bool has_type_key, bool root) {
+void Reader::object(const Written& written, Options& options, const std::string& type, bool has_type_key, bool root,
+                    bool begun) {
   Fields fields;
   options.describe(fields);
   std::vector<std::string> names;
@@ -283,14 +290,16 @@ void Reader::object(const Written& written, Options& options, const std::string&
   for (const Field& described : fields.all()) {
     std::string path = key_path(written.path, described.name);
     const Node* value = written.node ? written.node->find(described.name) : nullptr;
+    const auto outer = std::exchange(begun_, begun_ || begun);
     if (value) {
       field(described, at_node(*value, path));
-    } else if (described.is_required) {
+    } else if (described.is_required && !outer) {
       wrong(written.at, path,
             "required: " + expected(described) + (described.help.empty() ? "" : ", ") + described.help);
     } else {
       defaults(described, {nullptr, written.at, path});
     }
+    begun_ = outer;
   }
   if (unread == unread_) rules(written, options);
 }

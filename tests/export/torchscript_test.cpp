@@ -11,6 +11,7 @@
 #include "modules/attention/gate/hard_concrete.h"
 #include "modules/attention/gate/route_experts.h"
 #include "modules/attention/gate/windows.h"
+#include "modules/attention/position/alibi.h"
 #include "modules/attention/position/rope.h"
 #include "modules/attention/project/mix_heads.h"
 #include "modules/attention/project/standard.h"
@@ -67,6 +68,30 @@ const std::vector<Variant>& variants() {
       {"gates in series",
        [](auto& o, bool) {
          for (const auto* gate : {"hard_concrete", "head_norm", "scalar"}) o.gates.items.emplace_back(gate_catalogue, gate);
+       }},
+      {"half rope, narrow values, an additive score",
+       [](auto& o, bool cross) {
+         o.head_width = 8;
+         o.value_width = 3;
+         if (cross) o.weigh.score.choose("additive");
+         if (!cross) {
+           o.position = choice<RopeOptions>(position_catalogue, "rope", [](auto& rope) {
+             rope.fraction = 0.5;
+             rope.scaling = "ntk";
+             rope.factor = 2;
+           });
+         }
+       }},
+      {"learned alibi, wide values, groups and windows",
+       [](auto& o, bool cross) {
+         o.project = grouped(2);
+         o.value_width = 6;
+         if (cross) return;
+         o.gates.items.push_back(windows({2, 0, 5, 2}));
+         o.position = choice<AlibiOptions>(position_catalogue, "alibi", [](auto& alibi) {
+           alibi.learned = true;
+           alibi.bias = "inside";
+         });
        }},
       {"routed experts",
        [](auto& o, bool) {
@@ -193,6 +218,34 @@ TEST_CASE("other layers, norms, ties and positions export as well") {
         o.encoder.layers = 1;
         o.decoder.layers = 3;
         o.dropout = 0.5;
+      },
+      [](auto& o) {
+        o.residual.choose("sandwich");
+        o.norm.choose("rms_norm");
+        o.embedding.tie = "target";
+        o.embedding.position.choose("learned");
+        o.encoder.d_model = 12;
+        o.encoder.feed_forward.choose("swiglu");
+        o.dropout_kind = "token";
+        o.embedding.dropout = 0.3;
+      },
+      [](auto& o) {
+        o.norm.choose("min_max");
+        LayerOverride first;
+        first.layers = {0};
+        first.attention = o.encoder.attention;
+        first.attention.heads = 2;
+        first.attention.position.choose("alibi");
+        first.feed_forward.choose("swiglu");
+        o.encoder.per_layer = {first};
+        CrossLayerOverride last;
+        last.layers = {1};
+        last.attention = o.decoder.attention;
+        last.attention.value_width = 5;
+        last.cross_attention = o.decoder.cross_attention;
+        last.cross_attention.heads = 8;
+        last.feed_forward = o.decoder.feed_forward;
+        o.decoder.per_layer = {last};
       },
   };
   for (const auto& tweak : tweaks) {

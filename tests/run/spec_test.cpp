@@ -55,16 +55,31 @@ TEST_CASE("wrong specs of real runs get these messages, word for word") {
   };
   const std::vector<Row> rows{
       {model_spec(R"({"type": "encoder_decoder", "encoder": {"attention": {"headz": 4}}})"),
-       R"(x.json:2:64: model.encoder.attention.headz: unknown key; did you mean "heads"? (accepted: heads, head_width, project, then, position, weigh, gates, mix)
+       R"(x.json:2:64: model.encoder.attention.headz: unknown key; did you mean "heads"? (accepted: heads, head_width, value_width, project, then, position, weigh, gates, mix)
 1 mistake, nothing was run)"},
       {model_spec(R"({"type": "encoder_decoder", "d_model": 16, "encoder": {"attention": {"heads": 3}}, "decoder": {"attention": {"heads": 4}, "cross_attention": {"heads": 4}}})"),
        R"(x.json:2:88: model.encoder.attention.heads: expected a divisor of d_model (16), or a head_width beside it, got 3; nearest d_model: 15, 18
 1 mistake, nothing was run)"},
       {model_spec(R"({"type": "encoder_decoder", "d_model": 16, "encoder": {"attention": {"heads": 4, "position": "ropee"}}, "decoder": {"attention": {"heads": 4}, "cross_attention": {"heads": 4}}})"),
-       R"(x.json:2:103: model.encoder.attention.position: unknown position "ropee"; did you mean "rope"? (exists: none, rope)
+       R"(x.json:2:103: model.encoder.attention.position: unknown position "ropee"; did you mean "rope"? (exists: none, rope, alibi)
 1 mistake, nothing was run)"},
       {model_spec(R"({"type": "encoder_decoder", "d_model": 16, "encoder": {"attention": {"heads": 16, "position": "rope"}}, "decoder": {"attention": {"heads": 4}, "cross_attention": {"heads": 4}}})"),
        R"(x.json:2:104: model.encoder.attention.position: rope: expected an even head width, got 1
+1 mistake, nothing was run)"},
+      {model_spec(R"({"type": "encoder_decoder", "encoder": {"per_layer": [{"layers": [1], "attention": {"head": 4}}]}})"),
+       R"(x.json:2:94: model.encoder.per_layer[0].attention.head: unknown key; did you mean "heads"? (accepted: heads, head_width, value_width, project, then, position, weigh, gates, mix)
+1 mistake, nothing was run)"},
+      {model_spec(R"({"type": "encoder_decoder", "encoder": {"per_layer": [{"layers": [0, 2], "attention": {"heads": 4}}]}})"),
+       R"(x.json:2:79: model.encoder.per_layer[0].layers[1]: expected a layer from 0 to 1, got 2
+1 mistake, nothing was run)"},
+      {model_spec(R"({"type": "encoder_decoder", "d_model": 16, "encoder": {"attention": {"heads": 4}}, "decoder": {"attention": {"heads": 4}, "cross_attention": {"heads": 4}, "per_layer": [{"layers": [1], "cross_attention": {"position": "alibi"}}]}})"),
+       R"(x.json:2:227: model.decoder.per_layer[0].cross_attention.position: alibi: expected a self-attention; a cross-attention's queries and keys share no positions
+1 mistake, nothing was run)"},
+      {model_spec(R"({"type": "encoder_decoder", "encoder": {"d_model": 128}})"),
+       R"(x.json:2:10: model.embedding.tie: "all" expects one width for source and target, got an encoder of 128 and d_model 256; use "target" or "none"
+1 mistake, nothing was run)"},
+      {model_spec(R"({"type": "encoder_decoder", "encoder": {"attention": {"position": {"type": "rope", "factor": 2}}}})"),
+       R"(x.json:2:103: model.encoder.attention.position.factor: has no effect without a scaling; choose "linear" or "ntk"
 1 mistake, nothing was run)"},
       {model_spec(R"({"type": "encoder_decoder", "d_model": 16, "encoder": {"attention": {"heads": 4, "project": {"type": "grouped", "groups": 3}}}, "decoder": {"attention": {"heads": 4}, "cross_attention": {"heads": 4}}})"),
        R"(x.json:2:132: model.encoder.attention.project.groups: expected a divisor of heads (4), got 3
@@ -151,7 +166,7 @@ TEST_CASE("wrong specs of real runs get these messages, word for word") {
        R"(x.json:4:14: precision: expected one of "float32", "float64", got "half"
 1 mistake, nothing was run)"},
       {more_spec(R"("sweep": {"model.d_modl": [1, 2]})"),
-       R"(x.json:4:11: model.d_modl: unknown key; did you mean "d_model"? (accepted by encoder_decoder: type, d_model, dropout, norm, residual, embedding, encoder, decoder)
+       R"(x.json:4:11: model.d_modl: unknown key; did you mean "d_model"? (accepted by encoder_decoder: type, d_model, dropout, dropout_kind, norm, residual, embedding, encoder, decoder)
 1 mistake, nothing was run)"},
       {more_spec(R"("task": {"type": "translation", "tokenizer": {"type": "bpee"}})"),
        R"(x.json:4:55: task.tokenizer.type: expected one of "unigram", "bpe", "word", "char", "wordpiece", "byte_bpe", got "bpee"; did you mean "bpe"?

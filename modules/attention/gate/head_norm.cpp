@@ -5,7 +5,7 @@
 namespace headlab {
 
 HeadNorm::HeadNorm(const HeadNormOptions& options, Shape shape) : epsilon_(options.epsilon) {
-  gain = register_parameter("gain", torch::empty({shape->H(), shape->head_width}));
+  gain = register_parameter("gain", torch::empty({shape->H(), shape->value_width}));
 }
 
 void HeadNorm::draw(const std::function<at::Generator(const std::string&)>&) { gain.fill_(1); }

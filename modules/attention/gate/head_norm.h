@@ -19,7 +19,7 @@ class HeadNorm : public Gate {
 
  private:
   double epsilon_;
-  Tensor gain;  // [H, K]
+  Tensor gain;  // [H, K_v]
 };
 
 }  // namespace headlab

@@ -14,10 +14,13 @@ Windows::Windows(const WindowsOptions& options, Shape shape) : shape_(std::move(
                      std::to_string(windows_.size()));
 }
 
-void Windows::plan(HeadPlan& plan, const AttentionCall&) {
-  plan.window_H.clear();
-  for (auto head : shape_->heads) plan.window_H.push_back(windows_[head]);
+std::vector<int64_t> Windows::of_heads() const {
+  std::vector<int64_t> window_H;
+  for (auto head : shape_->heads) window_H.push_back(windows_[head]);
+  return window_H;
 }
+
+void Windows::plan(HeadPlan& plan, const AttentionCall&) { plan.window_H = of_heads(); }
 
 double allocated_context_ratio(const std::vector<int64_t>& windows, int64_t length) {
   double seen = 0;

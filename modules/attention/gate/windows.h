@@ -22,8 +22,10 @@ class Windows : public Gate {
  public:
   Windows(const WindowsOptions& options, Shape shape);
   void plan(HeadPlan& plan, const AttentionCall& call) override;
+  void outline(HeadOutline& outline) const override { outline.window_H = of_heads(); }
 
  private:
+  std::vector<int64_t> of_heads() const;  // that are there
   Shape shape_;
   std::vector<int64_t> windows_;  // by original head
 };

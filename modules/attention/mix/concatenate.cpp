@@ -5,12 +5,12 @@
 namespace headlab {
 
 Concatenate::Concatenate(const ConcatenateOptions& options, Shape shape) : shape_(std::move(shape)) {
-  weight = register_parameter("weight", torch::empty({shape_->width, shape_->H() * shape_->head_width}));
+  weight = register_parameter("weight", torch::empty({shape_->width, shape_->H() * shape_->value_width}));
   if (options.bias) bias = register_parameter("bias", torch::zeros({shape_->width}));
 }
 
 void Concatenate::draw(const std::function<at::Generator(const std::string&)>& generator) {
-  xavier_uniform(weight, shape_->original_heads * shape_->head_width, shape_->width, generator("weight"));
+  xavier_uniform(weight, shape_->original_heads * shape_->value_width, shape_->width, generator("weight"));
   if (bias.defined()) bias.zero_();
 }
 
@@ -19,12 +19,12 @@ Tensor Concatenate::mix(const Tensor& z_BHTK, const HeadPlan&) {
 }
 
 Tensor Concatenate::per_head(const Tensor& z_BHTK) {
-  const auto weight_HKD = weight.t().unflatten(0, at::IntArrayRef{shape_->H(), shape_->head_width});
+  const auto weight_HKD = weight.t().unflatten(0, at::IntArrayRef{shape_->H(), shape_->value_width});
   return torch::matmul(z_BHTK, weight_HKD);  // [B,H,T,K] x [H,K,D]
 }
 
 Tensor Concatenate::nothing() const { return bias.defined() ? bias : weight.new_zeros({shape_->width}); }
 
-void Concatenate::axes(HeadAxes axes) const { axes.head("weight", 1, shape_->head_width); }
+void Concatenate::axes(HeadAxes axes) const { axes.head("weight", 1, shape_->value_width); }
 
 }  // namespace headlab

@@ -7,11 +7,11 @@
 namespace headlab {
 
 ExpertsMix::ExpertsMix(const NoOptions&, Shape shape) : shape_(std::move(shape)) {
-  weight = register_parameter("weight", torch::empty({shape_->H(), shape_->head_width, shape_->width}));
+  weight = register_parameter("weight", torch::empty({shape_->H(), shape_->value_width, shape_->width}));
 }
 
 void ExpertsMix::draw(const std::function<at::Generator(const std::string&)>& generator) {
-  xavier_uniform(weight, shape_->head_width, shape_->width, generator("weight"));
+  xavier_uniform(weight, shape_->value_width, shape_->width, generator("weight"));
 }
 
 Tensor ExpertsMix::mix(const Tensor& z_BHTK, const HeadPlan& plan) {

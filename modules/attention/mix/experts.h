@@ -14,11 +14,12 @@ class ExpertsMix : public Mix {
   Tensor per_head(const Tensor& z_BHTK) override;
   Tensor nothing() const override;
   void axes(HeadAxes axes) const override { axes.head("weight", 0, 1); }
+  int64_t flops(int64_t T, int64_t slots) const override { return 2 * T * slots * shape_->value_width * shape_->width; }
   void draw(const std::function<at::Generator(const std::string&)>& generator) override;
 
  private:
   Shape shape_;
-  Tensor weight;  // [E, K, D]
+  Tensor weight;  // [E, K_v, D]
 };
 
 }  // namespace headlab

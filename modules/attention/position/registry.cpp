@@ -1,3 +1,4 @@
+#include "modules/attention/position/alibi.h"
 #include "modules/attention/position/rope.h"
 
 namespace headlab {
@@ -6,7 +7,10 @@ const Positions& positions() {
   static const Positions registry =
       Positions("position", "rotates queries and keys by their positions, or gives a bias")
           .entry<NoPosition, NoOptions>("none", "no position in the attention (the embedding may carry it)")
-          .entry<Rope, RopeOptions>("rope", "rotates pairs of q and k by position times frequency", "2104.09864");
+          .entry<Rope, RopeOptions>("rope", "rotates pairs of q and k by position times frequency", "2104.09864",
+                                    Traits{.self_alone = true})
+          .entry<Alibi, AlibiOptions>("alibi", "scores fall with distance, for each head by its own slope", "2108.12409",
+                                      Traits{.self_alone = true, .needs_heads = true});
   return registry;
 }
 const Catalogue& position_catalogue() { return positions().catalogue(); }

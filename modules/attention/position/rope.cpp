@@ -2,22 +2,64 @@
 
 #include <torch/torch.h>
 
-namespace headlab {
+#include <algorithm>
+#include <cmath>
 
-Rope::Rope(const RopeOptions& options, Shape shape) {
-  const auto K = shape->head_width;
-  if (K % 2 != 0)
-    throw ShapeError("position.rope: expected an even head width, got " + std::to_string(K) + "; choose another head_width");
-  const auto exponent = torch::arange(0, K, 2, torch::kFloat64) / -static_cast<double>(K);
-  frequency = register_buffer("frequency", torch::pow(options.base, exponent).to(torch::get_default_dtype()));
+namespace headlab {
+namespace {
+
+int64_t rotated_width(const RopeOptions& options, int64_t K) {
+  return 2 * static_cast<int64_t>(options.fraction * static_cast<double>(K) / 2 + 1e-9);
+}
+
+}  // namespace
+
+void RopeOptions::describe(Fields& fields) {
+  fields.add("base", base, "longest wavelength is 2 pi base positions").above(1);
+  fields.add("fraction", fraction, "share of a head's numbers that is rotated").above(0).at_most(1);
+  fields.add("scaling", scaling, "for texts longer than those of training: positions divided by factor, or the base raised so that slow pairs turn more slowly")
+      .one_of({"none", "linear", "ntk"});
+  fields.add("factor", factor, "how many times longer; for linear and ntk").at_least(1);
+}
+
+void RopeOptions::rules(Problems& problems) const {
+  if (scaling == "none" && factor != 1) problems.add("factor", "has no effect without a scaling; choose \"linear\" or \"ntk\"");
+}
+
+std::string rope_problem(const RopeOptions& options, int64_t K) {
+  const auto R = rotated_width(options, K);
+  const auto got = ", got " + std::to_string(K);
+  if (options.fraction == 1 && K % 2 != 0) return "rope: expected an even head width" + got;
+  if (R < 2) return "rope: expected a head width of which the fraction holds a pair" + got;
+  if (options.scaling == "ntk" && R < 4) return "rope: expected a head width of which two pairs are rotated, for ntk" + got;
+  return "";
+}
+
+Rope::Rope(const RopeOptions& options, Shape shape) : rotated_(rotated_width(options, shape->head_width)) {
+  const auto problem = rope_problem(options, shape->head_width);
+  if (!problem.empty()) throw ShapeError("position." + problem + "; choose another head_width");
+  const auto R = static_cast<double>(rotated_);
+  const auto base = options.scaling == "ntk" ? options.base * std::pow(options.factor, R / (R - 2)) : options.base;
+  auto values = torch::pow(base, torch::arange(0, rotated_, 2, torch::kFloat64) / -R);
+  if (options.scaling == "linear") values = values / options.factor;
+  frequency = register_buffer("frequency", values.to(torch::get_default_dtype()));
 }
 
 Tensor Rope::rotate(Tensor x_BHTK, const Tensor& positions) {
-  auto angle = positions.unsqueeze(-1).to(frequency.scalar_type()) * frequency;  // [T,K/2] or [B,T,K/2]
+  auto angle = positions.unsqueeze(-1).to(frequency.scalar_type()) * frequency;  // [T,R/2] or [B,T,R/2]
   if (positions.dim() == 2) angle = angle.unsqueeze(1);                          // one angle for all heads
   const auto cos = angle.cos().to(x_BHTK.scalar_type()), sin = angle.sin().to(x_BHTK.scalar_type());
-  auto pairs = x_BHTK.unflatten(-1, {-1, 2}).unbind(-1);
-  return torch::stack({pairs[0] * cos - pairs[1] * sin, pairs[0] * sin + pairs[1] * cos}, -1).flatten(-2);
+  const auto K = x_BHTK.size(-1);
+  const auto turned = rotated_ == K ? x_BHTK : x_BHTK.narrow(-1, 0, rotated_);
+  const auto pairs = turned.unflatten(-1, {-1, 2}).unbind(-1);
+  const auto y = torch::stack({pairs[0] * cos - pairs[1] * sin, pairs[0] * sin + pairs[1] * cos}, -1).flatten(-2);
+  return rotated_ == K ? y : torch::cat({y, x_BHTK.narrow(-1, rotated_, K - rotated_)}, -1);
+}
+
+// In half precision a frequency would be off by a radian within a thousand positions.
+void Rope::to(torch::Dtype dtype, bool non_blocking) { Position::to(at_least_float(dtype), non_blocking); }
+void Rope::to(torch::Device device, torch::Dtype dtype, bool non_blocking) {
+  Position::to(device, at_least_float(dtype), non_blocking);
 }
 
 }  // namespace headlab

@@ -25,14 +25,14 @@ ExpertsProject::ExpertsProject(const ExpertsProjectOptions&, Shape shape) : shap
   const auto E = shape_->H(), K = shape_->head_width;
   query_weight = register_parameter("query_weight", torch::empty({E, shape_->width, K}));
   key_weight = register_parameter("key_weight", torch::empty({shape_->G() * K, shape_->memory_width}));
-  value_weight = register_parameter("value_weight", torch::empty({shape_->G() * K, shape_->memory_width}));
+  value_weight = register_parameter("value_weight", torch::empty({shape_->G() * shape_->value_width, shape_->memory_width}));
 }
 
 void ExpertsProject::draw(const std::function<at::Generator(const std::string&)>& generator) {
   const auto D = shape_->width, K = shape_->head_width;
   xavier_uniform(query_weight, D, K, generator("query_weight"));
   xavier_uniform(key_weight, shape_->memory_width, K, generator("key_weight"), 1 / std::sqrt(2.0));
-  xavier_uniform(value_weight, shape_->memory_width, K, generator("value_weight"), 1 / std::sqrt(2.0));
+  xavier_uniform(value_weight, shape_->memory_width, shape_->value_width, generator("value_weight"), 1 / std::sqrt(2.0));
 }
 
 Tensor ExpertsProject::query(const Tensor& x_BTD, const HeadPlan& plan) {
@@ -49,7 +49,12 @@ std::vector<Tensor> ExpertsProject::remember(const Tensor& memory_BSD) {
 void ExpertsProject::axes(HeadAxes axes) const {
   axes.head("query_weight", 0, 1);
   axes.group("key_weight", 0, shape_->head_width);
-  axes.group("value_weight", 0, shape_->head_width);
+  axes.group("value_weight", 0, shape_->value_width);
+}
+
+int64_t ExpertsProject::flops(int64_t T, int64_t S, int64_t slots) const {
+  return 2 * T * slots * shape_->width * shape_->head_width +
+         2 * S * shape_->memory_width * shape_->G() * (shape_->head_width + shape_->value_width);
 }
 
 }  // namespace headlab

@@ -18,12 +18,13 @@ class ExpertsProject : public Project {
   Tensor query(const Tensor& x_BTD, const HeadPlan& plan) override;
   std::vector<Tensor> remember(const Tensor& memory_BSD) override;
   void axes(HeadAxes axes) const override;
+  int64_t flops(int64_t T, int64_t S, int64_t slots) const override;
   void draw(const std::function<at::Generator(const std::string&)>& generator) override;
 
  private:
   Shape shape_;
   Tensor query_weight;                // [E, D, K]
-  Tensor key_weight, value_weight;    // [K, D_memory]
+  Tensor key_weight, value_weight;    // [K, D_memory], [K_v, D_memory]
 };
 
 /// The product of a row with its expert's matrix, `per_row` choices a row; an expert that nobody chose is not multiplied.

@@ -21,6 +21,7 @@ class MixHeads : public Adapter {
   std::vector<Tensor> expand(std::vector<Tensor> kv) override;
   std::vector<int64_t> group_of(std::vector<int64_t> before) const override;
   void axes(HeadAxes axes) const override;
+  int64_t flops(int64_t T, int64_t S) const override;
   void draw(const std::function<at::Generator(const std::string&)>& generator) override;
 
  private:

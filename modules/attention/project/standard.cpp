@@ -2,8 +2,16 @@
 
 #include <torch/torch.h>
 
+#include <cmath>
+
 namespace headlab {
 namespace F = torch::nn::functional;
+namespace {
+
+/// [B,T,n*width] -> [B,n,T,width]
+Tensor split_heads(const Tensor& flat, int64_t width) { return flat.unflatten(-1, {-1, width}).transpose(1, 2); }
+
+}  // namespace
 
 StandardProject::StandardProject(const StandardProjectOptions& options, Shape shape)
     : StandardProject(shape->original_heads, options.bias, shape) {}
@@ -13,7 +21,7 @@ StandardProject::StandardProject(int64_t groups, bool with_bias, Shape shape) : 
     throw ShapeError("project.groups: expected a divisor of heads (" + std::to_string(shape_->original_heads) + "), got " +
                      std::to_string(groups));
   set_groups(*shape_, groups);
-  const auto q = shape_->H() * shape_->head_width, kv = 2 * shape_->G() * shape_->head_width;
+  const auto q = shape_->H() * shape_->head_width, kv = key_rows() + value_rows();
   const auto matrix = [&](const std::string& name, int64_t rows, int64_t columns) {
     return register_parameter(name, torch::empty({rows, columns}));
   };
@@ -33,9 +41,13 @@ StandardProject::StandardProject(int64_t groups, bool with_bias, Shape shape) : 
 
 void StandardProject::draw(const std::function<at::Generator(const std::string&)>& generator) {
   // Each head's block counts as a matrix of its own fan, as if q, k and v were separate layers of width H*K.
-  const auto K = shape_->head_width;
+  const auto H = shape_->original_heads;
   const auto fill = [&](Tensor matrix, const std::string& name) {
-    xavier_uniform(matrix, matrix.size(1), shape_->original_heads * K, generator(name));
+    const auto D = matrix.size(1), of_keys = H * shape_->head_width, of_values = H * shape_->value_width;
+    xavier_uniform(matrix, D, of_keys, generator(name));
+    if (of_keys == of_values || name == "query_weight") return;
+    const auto ratio = std::sqrt(static_cast<double>(D + of_keys) / static_cast<double>(D + of_values));
+    matrix.narrow(0, matrix.size(0) - value_rows(), value_rows()).mul_(ratio);  // the values' own fan
   };
   if (shape_->cross) {
     fill(query_weight, "query_weight");
@@ -47,42 +59,37 @@ void StandardProject::draw(const std::function<at::Generator(const std::string&)
     if (item.value().dim() == 1) item.value().zero_();
 }
 
-Tensor StandardProject::split(const Tensor& flat) const {
-  return flat.unflatten(-1, {-1, shape_->head_width}).transpose(1, 2);
+std::vector<Tensor> StandardProject::split_memory(const Tensor& both) const {
+  const auto parts = both.split_with_sizes({key_rows(), value_rows()}, -1);
+  return {split_heads(parts[0], shape_->head_width), split_heads(parts[1], shape_->value_width)};
 }
 
 Tensor StandardProject::query(const Tensor& x_BTD, const HeadPlan&) {
-  if (shape_->cross) return split(F::linear(x_BTD, query_weight, query_bias));
+  if (shape_->cross) return split_heads(F::linear(x_BTD, query_weight, query_bias), shape_->head_width);
   const auto rows = shape_->H() * shape_->head_width;
-  return split(F::linear(x_BTD, weight.narrow(0, 0, rows), bias.defined() ? bias.narrow(0, 0, rows) : bias));
+  return split_heads(F::linear(x_BTD, weight.narrow(0, 0, rows), bias.defined() ? bias.narrow(0, 0, rows) : bias), shape_->head_width);
 }
 
 std::vector<Tensor> StandardProject::remember(const Tensor& memory_BSD) {
-  Tensor both;
-  if (shape_->cross) {
-    both = F::linear(memory_BSD, memory_weight, memory_bias);
-  } else {
-    const auto first = shape_->H() * shape_->head_width, rows = 2 * shape_->G() * shape_->head_width;
-    both = F::linear(memory_BSD, weight.narrow(0, first, rows), bias.defined() ? bias.narrow(0, first, rows) : bias);
-  }
-  auto halves = both.chunk(2, -1);
-  return {split(halves[0]), split(halves[1])};
+  if (shape_->cross) return split_memory(F::linear(memory_BSD, memory_weight, memory_bias));
+  const auto first = shape_->H() * shape_->head_width, rows = key_rows() + value_rows();
+  return split_memory(F::linear(memory_BSD, weight.narrow(0, first, rows), bias.defined() ? bias.narrow(0, first, rows) : bias));
 }
 
 std::vector<Tensor> StandardProject::all(const Tensor& x_BTD, const HeadPlan& plan) {
   if (shape_->cross) return Project::all(x_BTD, plan);
-  const auto q = shape_->H() * shape_->head_width, kv = shape_->G() * shape_->head_width;
-  auto parts = F::linear(x_BTD, weight, bias).split_with_sizes({q, kv, kv}, -1);
-  return {split(parts[0]), split(parts[1]), split(parts[2])};
+  const auto K = shape_->head_width;
+  auto parts = F::linear(x_BTD, weight, bias).split_with_sizes({shape_->H() * K, key_rows(), value_rows()}, -1);
+  return {split_heads(parts[0], K), split_heads(parts[1], K), split_heads(parts[2], shape_->value_width)};
 }
 
 void StandardProject::axes(HeadAxes axes) const {
-  const auto K = shape_->head_width, H = shape_->H(), G = shape_->G();
+  const auto K = shape_->head_width, H = shape_->H();
   const auto lay = [&](const std::string& name, int64_t dim_heads, bool heads, bool groups) {
     if (heads) axes.head(name, 0, K, 0);
     if (groups) {
       axes.group(name, 0, K, dim_heads);
-      axes.group(name, 0, K, dim_heads + G * K);
+      axes.group(name, 0, shape_->value_width, dim_heads + key_rows());
     }
   };
   for (const auto& item : named_parameters()) {
@@ -91,6 +98,10 @@ void StandardProject::axes(HeadAxes axes) const {
     if (name == "query_weight" || name == "query_bias") lay(name, 0, true, false);
     if (name == "memory_weight" || name == "memory_bias") lay(name, 0, false, true);
   }
+}
+
+int64_t StandardProject::flops(int64_t T, int64_t S, int64_t slots) const {
+  return 2 * T * shape_->width * slots * shape_->head_width + 2 * S * shape_->memory_width * (key_rows() + value_rows());
 }
 
 }  // namespace headlab

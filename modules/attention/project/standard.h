@@ -20,7 +20,7 @@ struct GroupedProjectOptions : Described<GroupedProjectOptions> {
 
 /// q_h = x W_Q^h + b_Q^h;  k_g, v_g likewise from the memory        (1706.03762, section 3.2.2)
 /// One matrix for a self-attention (query rows, key rows, value rows), two for a cross-attention.
-/// x_BTD -> q_BHTK; memory_BSD -> k_BGSK, v_BGSK.
+/// x_BTD -> q_BHTK; memory_BSD -> k_BGSK, v_BGSK, values of the width K_v.
 class StandardProject : public Project {
  public:
   StandardProject(const StandardProjectOptions& options, Shape shape);
@@ -28,16 +28,19 @@ class StandardProject : public Project {
   std::vector<Tensor> remember(const Tensor& memory_BSD) override;
   std::vector<Tensor> all(const Tensor& x_BTD, const HeadPlan& plan) override;
   void axes(HeadAxes axes) const override;
+  int64_t flops(int64_t T, int64_t S, int64_t slots) const override;
   void draw(const std::function<at::Generator(const std::string&)>& generator) override;
 
  protected:
   StandardProject(int64_t groups, bool bias, Shape shape);
 
  private:
-  Tensor split(const Tensor& flat) const;  // [B,T,n*K] -> [B,n,T,K]
+  int64_t key_rows() const { return shape_->G() * shape_->head_width; }
+  int64_t value_rows() const { return shape_->G() * shape_->value_width; }
+  std::vector<Tensor> split_memory(const Tensor& both) const;
   Shape shape_;
-  Tensor weight, bias;                                           // self: [(H+2G)K, D]
-  Tensor query_weight, query_bias, memory_weight, memory_bias;   // cross: [HK, D] and [2GK, D_memory]
+  Tensor weight, bias;                                           // self: [HK + GK + GK_v, D]
+  Tensor query_weight, query_bias, memory_weight, memory_bias;   // cross: [HK, D] and [GK + GK_v, D_memory]
 };
 
 /// Grouped queries: heads h with equal floor(h G / H) share one key/value group          (2305.13245)

@@ -1,3 +1,4 @@
+#include "modules/attention/weigh/additive.h"
 #include "modules/attention/weigh/dot_product.h"
 #include "modules/attention/weigh/softmax.h"
 
@@ -5,7 +6,9 @@ namespace headlab {
 
 const Scores& scores() {
   static const Scores registry = Scores("score", "compares queries and keys")
-                                     .entry<DotProduct, DotProductOptions>("dot_product", "scaled dot product", "1706.03762");
+                                     .entry<DotProduct, DotProductOptions>("dot_product", "scaled dot product", "1706.03762")
+                                     .entry<Additive, AdditiveOptions>("additive", "a hidden layer over query and key", "1409.0473",
+                                                                       Traits{.needs_heads = true});
   return registry;
 }
 const Catalogue& score_catalogue() { return scores().catalogue(); }

@@ -17,22 +17,24 @@ bool in_order(const std::vector<int64_t>& positions, int64_t count) {
   return true;
 }
 
-// 0, 1, ... along a dimension of `like`; while recording without its size as a number.
-Tensor indices(const Tensor& like_BHNK) {
-  const auto options = like_BHNK.options().dtype(torch::kLong).requires_grad(false);
-  if (!recording()) return torch::arange(like_BHNK.size(2), options);
-  return torch::ones_like(like_BHNK.select(0, 0).select(0, 0).select(-1, 0)).to(torch::kLong).cumsum(0) - 1;  // names no device
+/// x with columns of zeros up to `width`.
+Tensor widened(const Tensor& x_BHTK, int64_t width) {
+  return x_BHTK.size(3) == width ? x_BHTK : torch::constant_pad_nd(x_BHTK, {0, width - x_BHTK.size(3)});
 }
 
-Tensor fused(const HeadBlock& block, const Tensor& mask, double dropout, bool is_causal, double factor) {
+Tensor one_call(const HeadBlock& block, const Tensor& mask, double dropout, bool is_causal, double factor) {
   auto bias = mask;
   if (block.bias.defined()) {
     bias = block.bias;
     if (mask.defined()) bias = bias.masked_fill(mask.logical_not(), -std::numeric_limits<double>::infinity());
   }
-  return at::scaled_dot_product_attention(block.q_BHTK, block.k_BGSK, block.v_BGSK,
-                                          bias.defined() ? std::optional<Tensor>(bias) : std::nullopt, dropout, is_causal,
-                                          factor, /*enable_gqa=*/block.k_BGSK.size(1) != block.q_BHTK.size(1));
+  // The fused kernel takes values as wide as keys alone: the narrower gets zeros, which change no score and no sum.
+  const auto width = std::max(block.q_BHTK.size(3), block.v_BGSK.size(3));
+  const auto z = at::scaled_dot_product_attention(
+      widened(block.q_BHTK, width), widened(block.k_BGSK, width), widened(block.v_BGSK, width),
+      bias.defined() ? std::optional<Tensor>(bias) : std::nullopt, dropout, is_causal, factor,
+      /*enable_gqa=*/block.k_BGSK.size(1) != block.q_BHTK.size(1));
+  return z.size(3) == block.v_BGSK.size(3) ? z : z.narrow(3, 0, block.v_BGSK.size(3));
 }
 
 }  // namespace
@@ -42,8 +44,18 @@ Weigh::Weigh(const WeighOptions& options, Shape shape) : dropout_(options.dropou
   normalise = register_module("normalise", normalisers().make(options.normalise));
 }
 
-bool Weigh::fusable(Site site, const Forward& run) const {
+bool Weigh::in_one_call(Site site, const Forward& run) const {
   return score->factor() && normalise->is_softmax() && !run.wants(At::scores, site) && !run.wants(At::weights, site);
+}
+
+bool Weigh::fusable(Site site, const Forward& run, bool bias_learns) const {
+  return in_one_call(site, run) && !bias_learns && !(is_training() && dropout_ > 0);
+}
+
+Tensor places_of(const Tensor& x_BHNK) {
+  const auto options = x_BHNK.options().dtype(torch::kLong).requires_grad(false);
+  if (!recording()) return torch::arange(x_BHNK.size(2), options);
+  return torch::ones_like(x_BHNK.select(0, 0).select(0, 0).select(-1, 0)).to(torch::kLong).cumsum(0) - 1;  // names no device
 }
 
 Tensor pick(const Tensor& x, int64_t dim, const std::vector<int64_t>& positions) {
@@ -90,8 +102,8 @@ Tensor visible(const Tensor& q_BHTK, const Tensor& k_BGSK, const Visibility& see
   const auto both = [&](const Tensor& more) { mask = mask.defined() ? mask.logical_and(more) : more; };
   const bool last_alone = !from_start && q_BHTK.size(2) == 1;  // one new token sees all that is cached
   if ((see.causal && !last_alone) || window > 0) {
-    const auto key_S = indices(k_BGSK);
-    auto query_T = indices(q_BHTK);
+    const auto key_S = places_of(k_BGSK);
+    auto query_T = places_of(q_BHTK);
     if (!from_start) query_T = query_T + (key_S.slice(0, -1) - query_T.slice(0, -1));
     const auto back = query_T.unsqueeze(1) - key_S;  // how far the key lies behind the query
     if (see.causal) both(back.ge(0));
@@ -103,7 +115,7 @@ Tensor visible(const Tensor& q_BHTK, const Tensor& k_BGSK, const Visibility& see
 }
 
 Tensor windowed_attention(const Tensor& q_BHTK, const Tensor& k_BGSK, const Tensor& v_BGSK, int64_t window, double factor) {
-  const auto B = q_BHTK.size(0), H = q_BHTK.size(1), T = q_BHTK.size(2), K = q_BHTK.size(3), G = k_BGSK.size(1);
+  const auto B = q_BHTK.size(0), H = q_BHTK.size(1), T = q_BHTK.size(2), G = k_BGSK.size(1);
   const auto blocks = (T + window - 1) / window, padding = blocks * window - T;
   const auto pad = [&](const Tensor& x, int64_t front) {
     return torch::constant_pad_nd(x, {0, 0, front, padding});
@@ -111,7 +123,7 @@ Tensor windowed_attention(const Tensor& q_BHTK, const Tensor& k_BGSK, const Tens
   // Block n of the queries sees blocks n-1 and n of the keys; the block before the first is padding.
   const auto queries = pad(q_BHTK, 0).unflatten(2, at::IntArrayRef{blocks, window}).transpose(1, 2).flatten(0, 1);
   const auto pairs = [&](const Tensor& x) {
-    return pad(x, window).unfold(2, 2 * window, window).permute({0, 2, 1, 4, 3}).reshape({B * blocks, G, 2 * window, K});
+    return pad(x, window).unfold(2, 2 * window, window).permute({0, 2, 1, 4, 3}).reshape({B * blocks, G, 2 * window, x.size(3)});
   };
   const auto options = q_BHTK.options().dtype(torch::kLong).requires_grad(false);
   const auto back = (torch::arange(window, options) + window).unsqueeze(1) - torch::arange(2 * window, options);
@@ -122,8 +134,8 @@ Tensor windowed_attention(const Tensor& q_BHTK, const Tensor& k_BGSK, const Tens
   block.q_BHTK = queries;
   block.k_BGSK = pairs(k_BGSK);
   block.v_BGSK = pairs(v_BGSK);
-  const auto z = fused(block, mask, 0.0, false, factor);  // [B*blocks, H, window, K]
-  return z.unflatten(0, at::IntArrayRef{B, blocks}).transpose(1, 2).reshape({B, H, blocks * window, K}).narrow(2, 0, T);
+  const auto z = one_call(block, mask, 0.0, false, factor);  // [B*blocks, H, window, K]
+  return z.unflatten(0, at::IntArrayRef{B, blocks}).transpose(1, 2).reshape({B, H, blocks * window, v_BGSK.size(3)}).narrow(2, 0, T);
 }
 
 Tensor Weigh::one_block(const HeadBlock& block, const AttentionCall& call, bool from_start) {
@@ -131,11 +143,11 @@ Tensor Weigh::one_block(const HeadBlock& block, const AttentionCall& call, bool 
   const auto factor = *score->factor();
   const auto dropout = is_training() ? dropout_ : 0.0;
   const bool plain = !block.bias.defined() && !see.key_mask_BS.defined() && !see.allowed_BTS.defined();
-  if (plain && see.causal && from_start && block.window == 0) return fused(block, {}, dropout, true, factor);
+  if (plain && see.causal && from_start && block.window == 0) return one_call(block, {}, dropout, true, factor);
   if (plain && see.causal && from_start && block.window > 0 && dropout == 0 && !recording() &&
       block.q_BHTK.size(2) > 2 * block.window)
     return windowed_attention(block.q_BHTK, block.k_BGSK, block.v_BGSK, block.window, factor);
-  return fused(block, visible(block.q_BHTK, block.k_BGSK, see, block.window, from_start), dropout, false, factor);
+  return one_call(block, visible(block.q_BHTK, block.k_BGSK, see, block.window, from_start), dropout, false, factor);
 }
 
 Tensor Weigh::forward(const Tensor& q_BHTK, const Tensor& k_BGSK, const Tensor& v_BGSK, const std::vector<int64_t>& group_of,
@@ -148,7 +160,7 @@ Tensor Weigh::forward(const Tensor& q_BHTK, const Tensor& k_BGSK, const Tensor& 
   }
   std::vector<int64_t> place(order.size());  // where head h stands in `order`
   for (std::size_t i = 0; i < order.size(); ++i) place[order[i]] = static_cast<int64_t>(i);
-  if (!fusable(call.site, call.run)) return instrumented(blocks, call, from_start, place);
+  if (!in_one_call(call.site, call.run)) return instrumented(blocks, call, from_start, place);
   std::vector<Tensor> parts;
   for (const auto& block : blocks) parts.push_back(one_block(block, call, from_start));
   const auto z = parts.size() == 1 ? parts.front() : torch::cat(parts, 1);
@@ -167,7 +179,7 @@ Tensor Weigh::instrumented(const std::vector<HeadBlock>& blocks, const Attention
   std::vector<Tensor> of_scores, of_values;
   for (const auto& block : blocks) {
     const auto heads = block.q_BHTK.size(1);
-    auto s = score->score(block.q_BHTK, expand(block.k_BGSK, heads));
+    auto s = score->score(block.q_BHTK, expand(block.k_BGSK, heads), block.heads);
     if (block.bias.defined()) s = s + block.bias;
     const auto mask = visible(block.q_BHTK, block.k_BGSK, call.see, block.window, from_start);
     if (mask.defined()) s = s.masked_fill(mask.logical_not(), -std::numeric_limits<double>::infinity());

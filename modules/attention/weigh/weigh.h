@@ -17,9 +17,9 @@ struct WeighOptions : Described<WeighOptions> {
 
 /// z_BHTK = sum_S normalise_S(score(q_BHTK, k_BHSK) + bias_BHTS, hidden keys -inf) v_BHSK      (1706.03762, eq. 1)
 /// A row with nothing to attend to gives zeros, and gradients that are zero.
-/// Heads are cut into blocks of equal window and equal group ratio; each block is one call of LibTorch's fused kernel where
-/// the score is a scaled dot product, the normaliser softmax, and nobody asks for scores or weights. A causal block much
-/// shorter than the text pays for its window, not for the text.
+/// Heads are cut into blocks of equal window and equal group ratio; each block is one call of LibTorch's
+/// scaled_dot_product_attention where the score is a scaled dot product, the normaliser softmax, and nobody asks for scores
+/// or weights. A causal block much shorter than the text pays for its window, not for the text.
 class Weigh : public torch::nn::Module {
  public:
   Weigh(const WeighOptions& options, Shape shape);
@@ -28,11 +28,16 @@ class Weigh : public torch::nn::Module {
   Tensor forward(const Tensor& q_BHTK, const Tensor& k_BGSK, const Tensor& v_BGSK, const std::vector<int64_t>& group_of,
                  const HeadPlan& plan, const Tensor& bias, const AttentionCall& call, bool from_start);
 
-  /// True where a pass like `run` uses the fused kernel.
-  bool fusable(Site site, const Forward& run) const;
+  /// True where a pass like `run`, in the present mode, uses LibTorch's fused kernel: no dropout of weights and no bias that
+  /// learns (`bias_learns`), for which it falls back to products of its own.
+  bool fusable(Site site, const Forward& run, bool bias_learns = false) const;
+  int64_t flops(int64_t T, int64_t S, int64_t slots, int64_t pairs, int64_t value_width) const {
+    return score->flops(T, S, slots, pairs) + 2 * pairs * value_width;
+  }
   void axes(HeadAxes axes) const { score->axes(axes.under("score.")); }
 
  private:
+  bool in_one_call(Site site, const Forward& run) const;
   Tensor one_block(const HeadBlock& block, const AttentionCall& call, bool from_start);
   Tensor instrumented(const std::vector<HeadBlock>& blocks, const AttentionCall& call, bool from_start,
                       const std::vector<int64_t>& order);
@@ -47,6 +52,9 @@ std::vector<HeadBlock> cut_blocks(const Tensor& q_BHTK, const Tensor& k_BGSK, co
 
 /// The entries at `positions` of a dimension, in that order, by slices alone: no index tensor that would fix a device.
 Tensor pick(const Tensor& x, int64_t dim, const std::vector<int64_t>& positions);
+
+/// 0, 1, ... along the tokens of x_BHNK, long [N]; while recording without N as a number.
+Tensor places_of(const Tensor& x_BHNK);
 
 /// bool, broadcastable to [B,1,T,S], true: visible; undefined: everything is.
 Tensor visible(const Tensor& q_BHTK, const Tensor& k_BGSK, const Visibility& see, int64_t window, bool from_start);

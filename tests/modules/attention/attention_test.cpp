@@ -5,8 +5,10 @@
 #include "modules/attention/gate/scalar.h"
 #include "modules/attention/gate/windows.h"
 #include "modules/attention/mix/concatenate.h"
+#include "modules/attention/position/alibi.h"
 #include "modules/attention/project/mix_heads.h"
 #include "modules/attention/project/standard.h"
+#include "modules/attention/weigh/additive.h"
 #include "modules/attention/weigh/dot_product.h"
 #include "tests/catch.h"
 #include "tests/modules/attention/reference.h"
@@ -26,12 +28,16 @@ struct Case {
   bool padded = false;
   bool gated = false;
   std::vector<int64_t> kept = {};  // empty: all
+  int64_t value_width = K;
+  std::string alibi = {};  // "outside", "inside"
+  int64_t additive = 0;    // its hidden width
 };
 
 AttentionOptions options_of(const Case& c) {
   AttentionOptions o;
   o.heads = c.heads;
   o.head_width = K;
+  if (c.value_width != K) o.value_width = c.value_width;
   if (c.groups == c.heads) {
     o.project.as<StandardProjectOptions>().bias = c.bias;
   } else {
@@ -41,7 +47,16 @@ AttentionOptions options_of(const Case& c) {
   }
   if (c.mixed) o.then.items.emplace_back(adapter_catalogue, "mix_heads");
   if (c.rope) o.position.choose("rope");
-  o.weigh.score.as<DotProductOptions>().scale = c.factor;
+  if (!c.alibi.empty()) {
+    o.position.choose("alibi");
+    o.position.as<AlibiOptions>().bias = c.alibi;
+  }
+  if (c.additive) {
+    o.weigh.score.choose("additive");
+    o.weigh.score.as<AdditiveOptions>().width = c.additive;
+  } else {
+    o.weigh.score.as<DotProductOptions>().scale = c.factor;
+  }
   if (!c.windows.empty()) {
     o.gates.items.emplace_back(gate_catalogue, "windows");
     o.gates.items.back().as<WindowsOptions>().windows = c.windows;
@@ -61,18 +76,18 @@ Tensor by_loops(const Case& c, const Attention& attention, const Tensor& x, cons
   const auto rows = [](const Tensor& matrix, int64_t first, int64_t count) {
     return matrix.defined() ? matrix.narrow(0, first, count) : matrix;
   };
-  const auto H = attention.shape().H(), G = attention.shape().G();
+  const auto H = attention.shape().H(), G = attention.shape().G(), V = c.value_width;
   Tensor q, k, v;
   if (c.cross) {
     const auto w = get("project.memory_weight"), b = get("project.memory_bias");
     q = reference::project(x, get("project.query_weight"), get("project.query_bias"), K);
     k = reference::project(memory, rows(w, 0, G * K), rows(b, 0, G * K), K);
-    v = reference::project(memory, rows(w, G * K, G * K), rows(b, G * K, G * K), K);
+    v = reference::project(memory, rows(w, G * K, G * V), rows(b, G * K, G * V), V);
   } else {
     const auto w = get("project.weight"), b = get("project.bias");
     q = reference::project(x, rows(w, 0, H * K), rows(b, 0, H * K), K);
     k = reference::project(x, rows(w, H * K, G * K), rows(b, H * K, G * K), K);
-    v = reference::project(x, rows(w, (H + G) * K, G * K), rows(b, (H + G) * K, G * K), K);
+    v = reference::project(x, rows(w, (H + G) * K, G * V), rows(b, (H + G) * K, G * V), V);
   }
   if (c.rope) {
     q = reference::rotate(q, 10000);
@@ -86,7 +101,7 @@ Tensor by_loops(const Case& c, const Attention& attention, const Tensor& x, cons
   }
   if (c.mixed) {
     const auto mixed = [&](const Tensor& x_BGSK, const Tensor& lambda) {
-      auto y = torch::zeros({x_BGSK.size(0), H, x_BGSK.size(2), K}, torch::kFloat64);
+      auto y = torch::zeros({x_BGSK.size(0), H, x_BGSK.size(2), x_BGSK.size(3)}, torch::kFloat64);
       for (int64_t h = 0; h < H; ++h)
         for (int64_t g = 0; g < G; ++g) y.select(1, h).add_(x_BGSK.select(1, g), lambda[g][h].item<double>());
       return y;
@@ -102,7 +117,32 @@ Tensor by_loops(const Case& c, const Attention& attention, const Tensor& x, cons
     const auto window = c.windows[c.windows.size() == 1 ? 0 : attention.heads()[h]];
     return window == 0 || std::abs(t - s) <= window - 1;
   };
-  auto z = reference::weigh(q, k, v, group_of, c.factor.value_or(1 / std::sqrt(static_cast<double>(K))), sees);
+  const auto root = std::sqrt(static_cast<double>(K));
+  reference::Scores scores = reference::dot_products(q, k, group_of, c.factor.value_or(1 / root));
+  if (c.additive) {
+    const auto w_q = reference::in_double(get("weigh.score.query_weight")), w_k = reference::in_double(get("weigh.score.key_weight"));
+    const auto bias = reference::in_double(get("weigh.score.bias")), w = reference::in_double(get("weigh.score.weight"));
+    scores = [=, A = c.additive](int64_t b, int64_t h, int64_t t, int64_t s) {
+      const auto of_q = w_q.accessor<double, 3>()[h], of_k = w_k.accessor<double, 3>()[h];
+      const auto query = q.accessor<double, 4>()[b][h][t], key = k.accessor<double, 4>()[b][group_of[h]][s];
+      double sum = 0;
+      for (int64_t a = 0; a < A; ++a) {
+        double hidden = bias.accessor<double, 2>()[h][a];
+        for (int64_t i = 0; i < K; ++i) hidden += of_q[a][i] * query[i] + of_k[a][i] * key[i];
+        sum += w.accessor<double, 2>()[h][a] * std::tanh(hidden);
+      }
+      return sum;
+    };
+  }
+  if (!c.alibi.empty()) {
+    // Of 6 heads: those of 4, then every other one of 8.
+    const std::vector<double> slopes{1 / 4.0, 1 / 16.0, 1 / 64.0, 1 / 256.0, 1 / 2.0, 1 / 8.0};
+    scores = [=, of = scores, &attention](int64_t b, int64_t h, int64_t t, int64_t s) {
+      const auto fall = slopes[attention.heads()[h]] * static_cast<double>(std::abs(t - s));
+      return of(b, h, t, s) - (c.alibi == "inside" ? fall / root : fall);
+    };
+  }
+  auto z = reference::weigh_by(scores, q.size(2), v, group_of, sees);
   if (c.gated) {
     std::vector<double> gate;
     const auto alpha = get(c.windows.empty() ? "gate0.log_alpha" : "gate1.log_alpha");
@@ -146,6 +186,27 @@ std::vector<Case> cases() {
   add("mixed heads", [](Case& c) { c.mixed = true; });
   add("mixed components, rope", [](Case& c) { c.mixed = c.rope = true, c.groups = 3; });
   add("mixed, heads removed", [](Case& c) { c.mixed = true, c.kept = {0, 3}; });
+  for (int64_t width : {1, 3, 7}) {
+    const auto name = "values of width " + std::to_string(width);
+    add(name, [&](Case& c) { c.value_width = width; });
+    add(name + ", cross, grouped, padded", [&](Case& c) { c.value_width = width, c.cross = c.padded = true, c.causal = false, c.groups = 2; });
+    add(name + ", heads removed", [&](Case& c) { c.value_width = width, c.groups = 3, c.kept = {0, 1, 5}; });
+    add(name + ", windows, gates", [&](Case& c) { c.value_width = width, c.gated = true, c.windows = {1, 2, 0, 3, 7, 100}; });
+  }
+  add("wide values, one short window", [](Case& c) { c.value_width = 6, c.windows = {2}; });
+  add("narrow values of mixed components, no bias", [](Case& c) { c.value_width = 2, c.mixed = true, c.groups = 3, c.bias = false; });
+  for (const std::string where : {"outside", "inside"}) {
+    add("alibi " + where, [&](Case& c) { c.alibi = where; });
+    add("alibi " + where + ", bidirectional, padded", [&](Case& c) { c.alibi = where, c.causal = false, c.padded = true; });
+    add("alibi " + where + ", heads removed, grouped", [&](Case& c) { c.alibi = where, c.groups = 2, c.kept = {1, 4, 5}; });
+    add("alibi " + where + ", windows, values of width 3", [&](Case& c) { c.alibi = where, c.windows = {1, 2, 0, 3, 7, 100}, c.value_width = 3; });
+  }
+  add("additive", [](Case& c) { c.additive = 5; });
+  add("additive, bidirectional, padded", [](Case& c) { c.additive = 3, c.causal = false, c.padded = true; });
+  add("additive, cross, grouped", [](Case& c) { c.additive = 2, c.cross = c.padded = true, c.causal = false, c.groups = 3; });
+  add("additive, heads removed", [](Case& c) { c.additive = 4, c.kept = {0, 3, 4}; });
+  add("additive, windows over groups, rope", [](Case& c) { c.additive = 3, c.windows = {1, 2, 0, 3, 2, 2}, c.groups = 2, c.rope = true; });
+  add("additive, alibi, values of width 2", [](Case& c) { c.additive = 3, c.alibi = "inside", c.value_width = 2; });
   return all;
 }
 

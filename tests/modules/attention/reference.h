@@ -57,34 +57,46 @@ inline Sees everything() {
   return [](int64_t, int64_t, int64_t, int64_t) { return true; };
 }
 
-/// z_h = sum_s softmax_s(factor q_h k_s) v_s over the visible keys; zeros where none is.
-inline Tensor weigh(const Tensor& q_BHTK, const Tensor& k_BGSK, const Tensor& v_BGSK, const std::vector<int64_t>& group_of,
-                    double factor, const Sees& sees) {
-  const auto q = q_BHTK.accessor<double, 4>();
-  const auto k = k_BGSK.accessor<double, 4>();
+/// The score of query t of head h and key s in example b.
+using Scores = std::function<double(int64_t b, int64_t h, int64_t t, int64_t s)>;
+
+/// z_h = sum_s softmax_s(score_h(t, s)) v_s over the visible keys, for T queries of each head; zeros where none is.
+inline Tensor weigh_by(const Scores& scores, int64_t T, const Tensor& v_BGSK, const std::vector<int64_t>& group_of,
+                       const Sees& sees) {
   const auto v = v_BGSK.accessor<double, 4>();
-  auto z = torch::zeros(q_BHTK.sizes(), torch::kFloat64);
+  const auto B = v_BGSK.size(0), H = static_cast<int64_t>(group_of.size()), S = v_BGSK.size(2), K = v_BGSK.size(3);
+  auto z = torch::zeros({B, H, T, K}, torch::kFloat64);
   auto zs = z.accessor<double, 4>();
-  const auto S = k_BGSK.size(2), K = q_BHTK.size(3);
-  for (int64_t b = 0; b < q_BHTK.size(0); ++b)
-    for (int64_t h = 0; h < q_BHTK.size(1); ++h)
-      for (int64_t t = 0; t < q_BHTK.size(2); ++t) {
-        const auto g = group_of[h];
+  for (int64_t b = 0; b < B; ++b)
+    for (int64_t h = 0; h < H; ++h)
+      for (int64_t t = 0; t < T; ++t) {
         std::vector<double> score(S, -std::numeric_limits<double>::infinity());
         double largest = -std::numeric_limits<double>::infinity();
-        for (int64_t s = 0; s < S; ++s) {
-          if (!sees(b, h, t, s)) continue;
-          score[s] = 0;
-          for (int64_t i = 0; i < K; ++i) score[s] += factor * q[b][h][t][i] * k[b][g][s][i];
-          largest = std::max(largest, score[s]);
-        }
+        for (int64_t s = 0; s < S; ++s)
+          if (sees(b, h, t, s)) largest = std::max(largest, score[s] = scores(b, h, t, s));
         if (std::isinf(largest)) continue;
         double sum = 0;
         for (auto& one : score) sum += one = std::exp(one - largest);
         for (int64_t s = 0; s < S; ++s)
-          for (int64_t i = 0; i < K; ++i) zs[b][h][t][i] += score[s] / sum * v[b][g][s][i];
+          for (int64_t i = 0; i < K; ++i) zs[b][h][t][i] += score[s] / sum * v[b][group_of[h]][s][i];
       }
   return z;
+}
+
+/// factor q_h k_s, h's keys being those of its group.
+inline Scores dot_products(const Tensor& q_BHTK, const Tensor& k_BGSK, const std::vector<int64_t>& group_of, double factor) {
+  return [=](int64_t b, int64_t h, int64_t t, int64_t s) {
+    const auto q = q_BHTK.accessor<double, 4>();
+    const auto k = k_BGSK.accessor<double, 4>();
+    double sum = 0;
+    for (int64_t i = 0; i < q_BHTK.size(3); ++i) sum += factor * q[b][h][t][i] * k[b][group_of[h]][s][i];
+    return sum;
+  };
+}
+
+inline Tensor weigh(const Tensor& q_BHTK, const Tensor& k_BGSK, const Tensor& v_BGSK, const std::vector<int64_t>& group_of,
+                    double factor, const Sees& sees) {
+  return weigh_by(dot_products(q_BHTK, k_BGSK, group_of, factor), q_BHTK.size(2), v_BGSK, group_of, sees);
 }
 
 /// y = sum_h z_h W_O^h + bias; weight [D, H*K], bias [D] may be undefined.
