@@ -49,6 +49,7 @@ SingleStack::SingleStack(const ModelOptions& options, const ModelContext& contex
 }
 
 Tensor SingleStack::read(const Tensor& ids_BT, const Tensor& positions, const Tensor& mask_BT, StackState* state, Forward& run) {
+  const auto products = autocast();
   StackCall call{.positions = positions, .self = {}, .memory_BSD = {}, .cross = {}, .memory_positions = {}, .state = state, .run = run};
   call.self.causal = causal();
   call.self.query_mask_BT = mask_BT;
@@ -62,7 +63,8 @@ Tensor SingleStack::hidden(const Batch& batch, Forward& run) {
 }
 
 Tensor SingleStack::logits_of(const Tensor& hidden, Forward& run) {
-  return run.see(At::logits, {kind_, layers_}, (output_tokens ? output_tokens : tokens)->logits(hidden));
+  const auto products = autocast();
+  return run.see(At::logits, {kind_, layers_}, widened((output_tokens ? output_tokens : tokens)->logits(hidden)));
 }
 
 DecoderOnly::DecoderOnly(const DecoderOnlyOptions& options, const ModelContext& context)
@@ -79,6 +81,7 @@ std::shared_ptr<torch::nn::Module> DecoderOnly::clone(const std::optional<torch:
   context.kept = heads();
   auto copy = std::make_shared<DecoderOnly>(options_, context);
   copy_tensors(*this, *copy);
+  copy->multiply_in(multiplies_in());
   if (device) copy->to(*device);
   return copy;
 }
@@ -99,6 +102,7 @@ std::shared_ptr<torch::nn::Module> EncoderOnly::clone(const std::optional<torch:
   context.kept = heads();
   auto copy = std::make_shared<EncoderOnly>(options_, context);
   copy_tensors(*this, *copy);
+  copy->multiply_in(multiplies_in());
   if (device) copy->to(*device);
   return copy;
 }

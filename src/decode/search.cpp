@@ -293,6 +293,7 @@ std::vector<Hypotheses> search(Model& model, const Batch& batch, const TextIds& 
     throw ShapeError("search: expected beginnings of one length, got padding among them; search those of each length alone");
 
   const Inference inference(model);
+  const auto products = model.autocast();
   auto first_BT = torch::full({B, 1}, ids.bos, torch::dtype(torch::kLong).device(model.device()));
   if (has_beginning) first_BT = torch::cat({first_BT, batch.target_BT}, 1);
   const auto stepper = model.stepper(batch, run);

@@ -17,6 +17,7 @@ namespace headlab {
 namespace {
 
 constexpr std::size_t most_runs = 10'000;
+constexpr std::size_t most_values = 20'000'000;  // of all runs together: each holds a copy of the spec
 constexpr std::size_t longest_value = 40;  // of a label, in bytes
 
 /// One key of a sweep with the value it has in one run.
@@ -28,6 +29,13 @@ struct Setting {
 };
 using Run = std::vector<Setting>;
 
+std::size_t values_in(const Node& node) {
+  std::size_t count = 1;
+  for (const Node& item : node.items) count += values_in(item);
+  for (const Node::Member& member : node.members) count += values_in(member.value);
+  return count;
+}
+
 class Expansion {
  public:
   explicit Expansion(const Document& document) : document_(document) {}
@@ -36,6 +44,11 @@ class Expansion {
     const Node* sweep = document_.root().find("sweep");
     if (!sweep || sweep->kind == Node::Kind::null) return {{"", document_}};
     std::vector<Run> runs = sweep->kind == Node::Kind::object ? grid(*sweep) : list(*sweep);
+    const std::size_t each = values_in(document_.root()) - values_in(*sweep);
+    if (runs.size() > most_values / std::max<std::size_t>(each, 1)) {
+      add(sweep->at, "sweep", "expected a smaller sweep: " + std::to_string(runs.size()) + " runs of a spec with " +
+                                  std::to_string(each) + " values are too many to hold at once");
+    }
     throw_mistakes(mistakes_);
     std::vector<Variant> variants = apply(runs, *sweep);
     throw_mistakes(mistakes_);

@@ -169,7 +169,7 @@ Checkpoint Trainer::checkpoint() const {
   return made;
 }
 
-bool Trainer::resume(const std::filesystem::path& folder) {
+bool Trainer::resume(const std::filesystem::path& folder) try {
   const auto latest = latest_checkpoint(folder);
   if (!latest) return false;
   const auto saved = load_checkpoint(*latest);
@@ -193,6 +193,8 @@ bool Trainer::resume(const std::filesystem::path& folder) {
     for (const auto& [name, number] : recent.at("aux").items()) aux_[name] = scalar(number);
   }
   return true;
+} catch (const nlohmann::json::exception& error) {
+  throw_foreign_state(*latest_checkpoint(folder), error);
 }
 
 }  // namespace headlab

@@ -33,7 +33,7 @@ nlohmann::ordered_json EvaluateStage::run(RunContext& context) {
   result["seconds"] = seconds;
   if (!evaluation.hypotheses.empty()) {
     const auto file = context.folder().path / "outputs" / (context.full(stage) + ".txt");
-    std::filesystem::create_directories(file.parent_path());
+    make_folders(file.parent_path());
     std::string lines;
     for (const auto& line : evaluation.hypotheses) lines += line + "\n";
     write_file_atomically(file, lines);
