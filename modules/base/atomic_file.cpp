@@ -109,6 +109,12 @@ void sync_folder(const std::filesystem::path& folder) {
   if (code != 0 && code != EINVAL && code != ENOTSUP) throw_file_error(folder, "cannot be written", code);
 }
 
+void make_folders(const std::filesystem::path& folder) {
+  std::error_code code;
+  std::filesystem::create_directories(folder, code);
+  if (code) throw_file_error(folder, "cannot be made", code.value());
+}
+
 AtomicFile::AtomicFile(const std::filesystem::path& path) : path_(path) {
   temporary_ = folder_of(path) / ("." + path.filename().string() + "." + std::to_string(::getpid()) + ".tmp");
   file_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);

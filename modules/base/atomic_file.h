@@ -21,6 +21,9 @@ void write_file_atomically(const std::filesystem::path& path, std::string_view b
 /// Makes names created, renamed or removed in `folder` survive a loss of power. File systems that cannot are ignored.
 void sync_folder(const std::filesystem::path& folder);
 
+/// Makes `folder` and its parents where they are absent: "<folder>: cannot be made: no permission; ...".
+void make_folders(const std::filesystem::path& folder);
+
 /// The FileError "<path>: <what>: <reason of the errno `code`>", with the way out where there is one.
 [[noreturn]] void throw_file_error(const std::filesystem::path& path, const std::string& what, int code);
 

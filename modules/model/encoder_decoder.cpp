@@ -91,6 +91,7 @@ const TokenTable& EncoderDecoder::output_table() const { return output_tokens ? 
 int64_t EncoderDecoder::target_vocabulary() const { return output_table().vocabulary(); }
 
 Tensor EncoderDecoder::encode(const Tensor& source_BS, const Tensor& mask_BS, Forward& run) {
+  const auto products = autocast();
   const auto positions = positions_of(source_BS);
   StackCall call{.positions = positions, .self = {}, .memory_BSD = {}, .cross = {}, .memory_positions = {}, .state = nullptr, .run = run};
   call.self.key_mask_BS = mask_BS;
@@ -100,6 +101,7 @@ Tensor EncoderDecoder::encode(const Tensor& source_BS, const Tensor& mask_BS, Fo
 
 Tensor EncoderDecoder::decode(const Tensor& target_BT, const Tensor& positions, const Tensor& memory_BSD,
                               const Tensor& source_mask_BS, const Tensor& query_mask_BT, StackState* state, Forward& run) {
+  const auto products = autocast();
   StackCall call{.positions = positions, .self = {}, .memory_BSD = memory_BSD, .cross = {}, .memory_positions = {}, .state = state, .run = run};
   call.self.causal = true;
   call.self.query_mask_BT = query_mask_BT;
@@ -118,7 +120,8 @@ Tensor EncoderDecoder::hidden(const Batch& batch, Forward& run) {
 }
 
 Tensor EncoderDecoder::logits_of(const Tensor& hidden, Forward& run) {
-  return run.see(At::logits, {Stack::dec_self, options_.decoder.layers}, output_table().logits(hidden));
+  const auto products = autocast();
+  return run.see(At::logits, {Stack::dec_self, options_.decoder.layers}, widened(output_table().logits(hidden)));
 }
 
 std::unique_ptr<Stepper> EncoderDecoder::stepper(const Batch& batch, Forward& run) {
@@ -137,6 +140,7 @@ std::shared_ptr<torch::nn::Module> EncoderDecoder::clone(const std::optional<tor
   context.kept = heads();
   auto copy = std::make_shared<EncoderDecoder>(options_, context);
   copy_tensors(*this, *copy);
+  copy->multiply_in(multiplies_in());
   if (device) copy->to(*device);
   return copy;
 }

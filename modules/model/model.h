@@ -2,6 +2,7 @@
 
 #include "modules/embedding/embedding.h"
 #include "modules/layer/stack.h"
+#include "modules/tensor/autocast.h"
 
 namespace headlab {
 
@@ -54,6 +55,20 @@ class Model : public torch::nn::Module {
   virtual int64_t flops(int64_t S, int64_t T) const = 0;
   torch::Device device() const;
   torch::Dtype dtype() const;
+
+  /// The type that matrix products take, where it is not that of the parameters: bfloat16, or nothing. Logits are of the
+  /// parameters' type all the same. A clone has it too; an exported file does not.
+  void multiply_in(std::optional<torch::Dtype> type) { products_ = type; }
+  std::optional<torch::Dtype> multiplies_in() const { return products_; }
+  /// In force until the guard ends. Every pass has its own; one around many passes casts the parameters once.
+  Autocast autocast() const { return Autocast(products_, device()); }
+
+ protected:
+  /// Logits in the parameters' type: losses and searches sum many of them.
+  Tensor widened(const Tensor& logits) const { return products_ ? logits.to(dtype()) : logits; }
+
+ private:
+  std::optional<torch::Dtype> products_;
 };
 
 /// What a model is made for.

@@ -55,6 +55,7 @@ SingleStack::SingleStack(const ModelOptions& options, const Choice& output_choic
 }
 
 Tensor SingleStack::read(const Tensor& ids_BT, const Tensor& positions, const Tensor& mask_BT, StackState* state, Forward& run) {
+  const auto products = autocast();
   StackCall call{.positions = positions, .self = {}, .memory_BSD = {}, .cross = {}, .memory_positions = {}, .state = state, .run = run};
   call.self.causal = causal();
   call.self.query_mask_BT = mask_BT;
@@ -72,15 +73,18 @@ int64_t SingleStack::flops(int64_t, int64_t T) const {
 }
 
 Tensor SingleStack::logits_of(const Tensor& hidden, Forward& run) {
-  return run.see(At::logits, {kind_, layers_}, output->forward(hidden, {}));
+  const auto products = autocast();
+  return run.see(At::logits, {kind_, layers_}, widened(output->forward(hidden, {})));
 }
 
 Tensor SingleStack::logits(const Batch& batch, Forward& run) {
-  return run.see(At::logits, {kind_, layers_}, output->forward(hidden(batch, run), batch.target_mask_BT));
+  const auto products = autocast();
+  return run.see(At::logits, {kind_, layers_}, widened(output->forward(hidden(batch, run), batch.target_mask_BT)));
 }
 
 Tensor SingleStack::row_logits(const Batch& batch, const Tensor& rows_N, Forward& run) {
-  return run.see(At::logits, {kind_, layers_}, output->rows(hidden(batch, run), batch.target_mask_BT, rows_N));
+  const auto products = autocast();
+  return run.see(At::logits, {kind_, layers_}, widened(output->rows(hidden(batch, run), batch.target_mask_BT, rows_N)));
 }
 
 DecoderOnly::DecoderOnly(const DecoderOnlyOptions& options, const ModelContext& context)
@@ -100,6 +104,7 @@ std::shared_ptr<torch::nn::Module> DecoderOnly::clone(const std::optional<torch:
   context.kept = heads();
   auto copy = std::make_shared<DecoderOnly>(options_, context);
   copy_tensors(*this, *copy);
+  copy->multiply_in(multiplies_in());
   if (device) copy->to(*device);
   return copy;
 }
@@ -118,6 +123,7 @@ std::shared_ptr<torch::nn::Module> EncoderOnly::clone(const std::optional<torch:
   context.kept = heads();
   auto copy = std::make_shared<EncoderOnly>(options_, context);
   copy_tensors(*this, *copy);
+  copy->multiply_in(multiplies_in());
   if (device) copy->to(*device);
   return copy;
 }

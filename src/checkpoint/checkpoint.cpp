@@ -12,6 +12,7 @@
 
 #include "modules/base/atomic_file.h"
 #include "modules/base/error.h"
+#include "src/checkpoint/json_file.h"
 
 namespace headlab {
 namespace {
@@ -70,15 +71,16 @@ fs::path where_it_lies(const fs::path& folder) {
 
 json read_state(const fs::path& folder) {
   auto path = folder / state_file;
-  auto state = json::parse(read_file(path), nullptr, false);
-  if (!state.is_object() || !state.contains("format") || !state["format"].is_number_integer()) {
+  auto state = read_json_file(path);
+  // A number of at least 1: parsed ones that are not negative are unsigned.
+  if (!state.contains("format") || !state["format"].is_number_unsigned() || state["format"].get<uint64_t>() == 0) {
     throw FileError(path.string() +
                     ": not the state of a checkpoint (expected a JSON object with a \"format\" number)");
   }
   return state;
 }
 
-bool is_newer(const json& state) { return state["format"].get<int64_t>() > checkpoint_format; }
+bool is_newer(const json& state) { return state["format"].get<uint64_t>() > static_cast<uint64_t>(checkpoint_format); }
 
 void refuse_newer(const fs::path& folder, const json& state) {
   if (!is_newer(state)) return;
@@ -145,8 +147,7 @@ void save_checkpoint(const fs::path& folder, const Checkpoint& checkpoint) {
   auto parent = place.has_parent_path() ? place.parent_path() : fs::path(".");
   place = parent / place.filename();
   std::error_code code;
-  fs::create_directories(parent, code);
-  if (code) throw_file_error(parent, "cannot be made", code.value());
+  make_folders(parent);
   // What an interrupted save left: the checkpoint itself, set aside, or a part of a new one.
   if (auto lies = where_it_lies(place); lies != place) move_to(lies, place);
   auto temporary = unfinished(place);
@@ -187,6 +188,11 @@ Checkpoint load_checkpoint(const fs::path& folder) {
   checkpoint.model = read_safetensors(lies / model_file).tensors;
   checkpoint.optimizer = read_safetensors(lies / optimizer_file).tensors;
   return checkpoint;
+}
+
+void throw_foreign_state(const fs::path& folder, const json::exception& error) {
+  throw FileError((folder / state_file).string() + ": not a state that this program saved (" + said_by(error) +
+                  "); the checkpoint is damaged or another program's: remove it to go on from an earlier one");
 }
 
 std::string checkpoint_name(int64_t step) {

@@ -51,6 +51,9 @@ Checkpoint load_checkpoint(const std::filesystem::path& folder);
 /// state.json alone, checked as load_checkpoint does.
 nlohmann::json load_checkpoint_state(const std::filesystem::path& folder);
 
+/// The FileError for a state.json in which a value is missing or of another kind, from what reading it threw.
+[[noreturn]] void throw_foreign_state(const std::filesystem::path& folder, const nlohmann::json::exception& error);
+
 /// "step-00000812": the names that latest_checkpoint and keep_latest_checkpoints look for. Others, such as "best", are
 /// never chosen and never removed.
 std::string checkpoint_name(int64_t step);

@@ -1,7 +1,9 @@
 #include <malloc.h>
 
+#include <csignal>
 #include <cstdio>
 #include <exception>
+#include <iostream>
 
 #include "modules/base/error.h"
 #include "modules/base/version.h"
@@ -12,6 +14,7 @@ int main(int argc, char** argv) {
   // Large tensors come and go each step: kept by the allocator they are not mapped and cleared anew each time.
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
   mallopt(M_TRIM_THRESHOLD, 2147483647);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file at its limit (ulimit -f) is an error of the write, with a message
   CLI::App program{"headlab: train, ablate, prune, analyse and export the attention heads of Transformers"};
   program.set_version_flag("--version", std::string("headlab ") + headlab::version);
   program.require_subcommand(1);
@@ -34,6 +37,12 @@ int main(int argc, char** argv) {
     return error.exit_code;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "headlab: %s\n", error.what());
+    return 1;
+  }
+  // A translation that ends on a full disk must not pass for a whole one.
+  std::cout.flush();
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) || !std::cout) {
+    std::fprintf(stderr, "headlab: standard output could not be written to its end; is the disk full?\n");
     return 1;
   }
   return code;

@@ -14,6 +14,7 @@
 #include "src/spec/reader.h"
 #include "src/task/translation.h"
 #include "src/terminal/format.h"
+#include "src/text/lines.h"
 
 namespace headlab {
 
@@ -39,23 +40,33 @@ std::function<int()> add_translate(CLI::App& command) {
     const auto* task = dynamic_cast<const Translation*>(run.task.get());
     if (!task) throw UsageError("translate: the run's task is \"" + run.spec->task.type() + "\"; expected translation");
     std::vector<std::string> lines;
-    int64_t done = 0;
+    int64_t done = 0, read = 0, odd = 0, first_odd = 0;
     const auto flush = [&] {
-      for (const auto& found : task->translate(*run.model, lines, w.search, done))
-        for (const auto& [score, text] : found) {
-          if (w.scores) std::printf("%.6f\t", score);
-          std::printf("%s\n", text.c_str());
-        }
+      try {
+        for (const auto& found : task->translate(*run.model, lines, w.search, done))
+          for (const auto& [score, text] : found) {
+            if (w.scores) std::printf("%.6f\t", score);
+            std::printf("%s\n", text.c_str());
+          }
+      } catch (const ShapeError& error) {
+        throw ShapeError("standard input, from line " + std::to_string(read - static_cast<int64_t>(lines.size()) + 1) + " on: " + error.what());
+      }
       std::fflush(stdout);
       done += static_cast<int64_t>(lines.size());
       lines.clear();
     };
     for (std::string line; std::getline(std::cin, line);) {
       if (!line.empty() && line.back() == '\r') line.pop_back();
+      ++read;
+      if (const auto fault = line_fault(line); fault != LineFault::none && fault != LineFault::empty && odd++ == 0) first_odd = read;
       lines.push_back(line);
       if (static_cast<int64_t>(lines.size()) == w.batch) flush();
     }
     if (!lines.empty()) flush();
+    // Line n stays line n: nothing is left out.
+    if (odd > 0)
+      std::fprintf(stderr, "%s of the lines not UTF-8, with NUL, or too long (the first: %s); what could be read of them was translated\n",
+                   with_commas(odd).c_str(), with_commas(first_odd).c_str());
     return 0;
   };
 }

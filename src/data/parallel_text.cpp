@@ -1,6 +1,8 @@
 #include "src/data/parallel_text.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
 
 #include "modules/base/error.h"
 #include "src/text/lines.h"
@@ -19,9 +21,11 @@ std::string grouped(int64_t n) {
 std::string count(int64_t n, const std::string& what) { return grouped(n) + " " + what + (n == 1 ? "" : "s"); }
 
 void refuse_fault(const LineReader& reader) {
-  if (reader.fault() != LineFault::nul && reader.fault() != LineFault::not_utf8) return;
+  if (reader.fault() == LineFault::none || reader.fault() == LineFault::empty) return;
   throw FileError(reader.path() + ":" + std::to_string(reader.counts().lines) + ": expected UTF-8 text, got " +
-                  (reader.fault() == LineFault::nul ? "a NUL byte" : "bytes that are not UTF-8"));
+                  (reader.fault() == LineFault::nul        ? "a NUL byte"
+                   : reader.fault() == LineFault::not_utf8 ? "bytes that are not UTF-8"
+                                                           : "a line of more than " + grouped(longest_line) + " bytes"));
 }
 
 std::vector<int64_t> lengths(const std::vector<std::vector<int32_t>>& rows) {
@@ -38,6 +42,15 @@ std::string ParallelReport::text() const {
   if (not_utf8) reasons += ", " + grouped(not_utf8) + " not UTF-8";
   if (nul) reasons += ", " + grouped(nul) + " with NUL";
   return count(skipped(), "line") + " skipped (" + reasons + ")";
+}
+
+nlohmann::ordered_json ParallelReport::counts() const {
+  nlohmann::ordered_json all{{"lines", lines}, {"skipped", skipped()}};
+  const std::pair<const char*, int64_t> found[] = {{"empty", empty},       {"too_long", too_long}, {"not_utf8", not_utf8},
+                                                   {"with_nul", nul},      {"crlf", crlf},         {"byte_order_marks", byte_order_marks}};
+  for (const auto& [name, number] : found)
+    if (number > 0) all[name] = number;
+  return all;
 }
 
 ParallelText ParallelText::read(const std::string& source_path, const std::string& target_path, KeepLines keep) {
@@ -59,7 +72,8 @@ ParallelText ParallelText::read(const std::string& source_path, const std::strin
       refuse_fault(target);
     } else {
       const auto either = [&](LineFault fault) { return source.fault() == fault || target.fault() == fault; };
-      int64_t* reason = either(LineFault::nul)        ? &report.nul
+      int64_t* reason = either(LineFault::too_long)   ? &report.too_long
+                        : either(LineFault::nul)      ? &report.nul
                         : either(LineFault::not_utf8) ? &report.not_utf8
                         : either(LineFault::empty)    ? &report.empty
                                                       : nullptr;
@@ -74,6 +88,7 @@ ParallelText ParallelText::read(const std::string& source_path, const std::strin
   }
   report.lines = source.counts().lines;
   report.crlf = source.counts().crlf + target.counts().crlf;
+  report.byte_order_marks = int64_t{source.counts().byte_order_mark} + int64_t{target.counts().byte_order_mark};
   if (text.line.empty()) {
     throw FileError(source_path + ", " + target_path + ": expected at least one pair of lines, got " +
                     (report.lines == 0 ? "empty files" : "none that is usable: " + report.text()));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -13,16 +14,19 @@ struct ParallelReport {
   int64_t lines = 0;  // of each file
   int64_t empty = 0, too_long = 0, not_utf8 = 0, nul = 0;  // pairs skipped because of either side; one reason a pair
   int64_t crlf = 0;   // line ends of either file that were CR LF
+  int64_t byte_order_marks = 0;  // files that began with one
   int64_t skipped() const { return empty + too_long + not_utf8 + nul; }
   int64_t kept() const { return lines - skipped(); }
   /// "3 lines skipped (0 empty, 3 too long)"; the rarer reasons are named only where they occur.
   std::string text() const;
+  /// {"lines": 6, "skipped": 4, "empty": 2, ...}: what results.json says; reasons that did not occur are left out.
+  nlohmann::ordered_json counts() const;
 };
 
 /// Which lines of a parallel text stay.
 enum class KeepLines {
-  usable,  // training: pairs with an empty, NUL or ill-encoded side are skipped and counted
-  all,     // evaluation: line n stays line n, empty ones too; NUL or ill-encoded ones are an Error
+  usable,  // training: pairs with an empty, NUL, ill-encoded or far too long side are skipped and counted
+  all,     // evaluation: line n stays line n, empty ones too; the other faults are an Error
 };
 
 /// Two files, translations of each other line by line.

@@ -372,6 +372,7 @@ std::vector<Hypotheses> search(Model& model, const Batch& batch, const TextIds& 
     throw ShapeError("search: expected beginnings of one length, got padding among them; search those of each length alone");
 
   const Inference inference(model);
+  const auto products = model.autocast();
   Tensor first_BT = has_beginning ? batch.target_BT : Tensor();
   if (ids.bos >= 0) {
     const auto bos_B1 = torch::full({B, 1}, ids.bos, torch::dtype(torch::kLong).device(model.device()));

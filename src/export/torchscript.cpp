@@ -320,6 +320,7 @@ ExportReport export_torchscript(Model& model, const std::filesystem::path& path,
   // A copy, so that the model keeps its mode and its gradients.
   const auto copy = std::dynamic_pointer_cast<EncoderDecoder>(model.clone());
   copy->eval();
+  copy->multiply_in(std::nullopt);
   for (auto& parameter : copy->parameters()) parameter.requires_grad_(false);
   const torch::NoGradGuard no_grad;
 

@@ -4,16 +4,32 @@
 
 #include "modules/base/random.h"
 #include "src/checkpoint/checkpoint.h"
+#include "src/checkpoint/json_file.h"
 #include "src/heads/scale.h"
 #include "src/spec/dump.h"
 
 namespace headlab {
+namespace {
+
+HeadTable kept_heads(const Checkpoint& saved, const std::filesystem::path& folder) {
+  try {
+    return table_from_json(nlohmann::ordered_json(saved.state.at("heads")));
+  } catch (const nlohmann::json::exception& error) {
+    throw_foreign_state(folder, error);
+  }
+}
+
+}  // namespace
 
 RunContext::RunContext(const RunSpec& spec, std::shared_ptr<Task> task, RunFolder folder, Console& console,
                        torch::Device device, std::function<bool()> stop)
     : spec_(spec), task_(std::move(task)), folder_(std::move(folder)), console_(console), device_(device), stop_(std::move(stop)) {
   const auto file = folder_.path / "results.json";
-  if (std::filesystem::exists(file)) results_ = nlohmann::ordered_json::parse(read_file(file));
+  try {
+    if (std::filesystem::exists(file)) results_ = read_ordered_json_file(file);
+  } catch (const FileError& error) {
+    throw FileError(std::string(error.what()) + "; --fresh starts the run again from nothing");
+  }
   if (!results_.contains("stages")) results_["stages"] = nlohmann::ordered_json::object();
 }
 
@@ -36,6 +52,7 @@ std::shared_ptr<Model> RunContext::make_model(const HeadTable& kept) const {
   torch::set_default_dtype(before);
   if (kept.empty()) initialise(*made, static_cast<uint64_t>(spec_.seed));
   made->to(device_);
+  if (spec_.precision == "bfloat16") made->multiply_in(torch::kBFloat16);
   return made;
 }
 
@@ -54,7 +71,7 @@ std::shared_ptr<Model> RunContext::model(const std::string& stage) {
     } else {
       const auto folder = folder_.checkpoints(name) / "final";
       const auto saved = load_checkpoint(folder);
-      found = make_model(table_from_json(nlohmann::ordered_json(saved.state.at("heads"))));
+      found = make_model(kept_heads(saved, folder));
       load_tensors(*found, saved.model, (folder / "model.safetensors").string());
     }
   }
@@ -81,12 +98,12 @@ HeadSet RunContext::masked(const std::string& stage) const {
 HeadScores RunContext::scores(const std::string& stage) const {
   const auto name = resolve(stage);
   const auto file = folder_.heads(name);
-  return HeadScores::from_json(nlohmann::ordered_json::parse(read_file(file)), file.string());
+  return HeadScores::from_json(read_ordered_json_file(file), file.string());
 }
 
 void RunContext::keep_scores(const std::string& stage, const HeadScores& scores) {
   const auto file = folder_.heads(full(stage));
-  std::filesystem::create_directories(file.parent_path());
+  make_folders(file.parent_path());
   write_file_atomically(file, scores.to_json().dump(2) + "\n");
 }
 

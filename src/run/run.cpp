@@ -11,8 +11,10 @@
 #include <ctime>
 #include <thread>
 
+#include "modules/base/folder_lock.h"
 #include "modules/base/random.h"
 #include "modules/base/version.h"
+#include "src/checkpoint/json_file.h"
 #include "src/report/report.h"
 #include "src/run/stage.h"
 #include "src/spec/dump.h"
@@ -52,7 +54,7 @@ std::vector<nlohmann::json> read_rows(const std::filesystem::path& file) {
   if (!std::filesystem::exists(file)) return rows;
   std::istringstream lines(read_file(file));
   for (std::string line; std::getline(lines, line);)
-    if (!line.empty()) rows.push_back(nlohmann::json::parse(line));
+    if (!line.empty()) rows.push_back(parse_json(line, file.string() + ":" + std::to_string(rows.size() + 1)));
   return rows;
 }
 
@@ -121,7 +123,7 @@ nlohmann::ordered_json claim_view(const nlohmann::ordered_json& results) {
 }
 
 void write_report(const std::filesystem::path& folder) {
-  const auto json = [&](const char* name) { return nlohmann::ordered_json::parse(read_file(folder / name)); };
+  const auto json = [&](const char* name) { return read_ordered_json_file(folder / name); };
   write_file_atomically(folder / "report.html", report_html(json("results.json"), read_rows(folder / "metrics.jsonl"), json("spec.json"),
                                                             json("environment.json")));
 }
@@ -137,8 +139,9 @@ RunOutcome run_variant(const RunVariant& variant, const std::string& spec_path, 
   auto bits = resolved;  // what is asked and claimed changes no bits
   for (const char* key : {"question", "paper", "expect", "compare"}) bits.erase(key);
   RunFolder folder{flags.out / spec.name / short_hash(bits.dump() + environment.dump())};
-  if (flags.fresh) std::filesystem::remove_all(folder.path);
-  std::filesystem::create_directories(folder.path);
+  make_folders(folder.path);
+  const FolderLock lock(folder.path);
+  if (flags.fresh) lock.clear();
   write_file_atomically(folder.path / "spec.json", resolved.dump(2) + "\n");
   write_file_atomically(folder.path / "environment.json", environment.dump(2) + "\n");
   console.log_to((folder.path / "log.txt").string());
@@ -171,6 +174,7 @@ RunOutcome run_variant(const RunVariant& variant, const std::string& spec_path, 
   results["arm"] = variant.arm;
   results["id"] = folder.path.filename().string();
   results["command"] = flags.command;
+  results["spec_folder"] = std::filesystem::absolute(spec_path).parent_path().string();  // data may lie beside the spec
   results["seed"] = spec.seed;
   results["data"] = task->report();
   results["model"] = std::move(whole_model);

@@ -2,6 +2,7 @@
 
 #include <atomic>
 
+#include "src/checkpoint/json_file.h"
 #include "src/run/run.h"
 #include "src/run/stage.h"
 #include "src/spec/reader.h"
@@ -28,11 +29,13 @@ SavedRun open_run(const std::filesystem::path& folder, const std::string& stage,
   run.folder = folder;
   run.spec = std::make_shared<RunSpec>();
   read_or_throw(Document::load((folder / "spec.json").string()), *run.spec);
-  run.results = nlohmann::ordered_json::parse(read_file(folder / "results.json"));
+  run.results = read_ordered_json_file(folder / "results.json");
+  if (!run.results.contains("stages") || !run.results["stages"].is_object())
+    throw FileError((folder / "results.json").string() + ": expected the results of a run, got " + shown(run.results));
   // Data files are looked for where the run found them: beside its spec.
   run.task = task_of(*run.spec, run.results.value("spec_folder", folder.string()), folder);
   std::string last, exist;
-  for (const auto& [name, result] : run.results.at("stages").items())
+  for (const auto& [name, result] : run.results["stages"].items())
     if (std::filesystem::exists(folder / "checkpoints" / name / "final")) {
       last = name;
       exist += (exist.empty() ? "" : ", ") + name;

@@ -64,7 +64,8 @@ void RunSpec::describe(Fields& fields) {
   fields.add("paper", paper, "arXiv number of the paper whose claim is tried");
   fields.add("seed", seed, "seeds weights, data order, dropout and all other draws").at_least(0);
   fields.add("device", device, "where it runs: cpu, cuda or cuda:N; the flag --device wins");
-  fields.add("precision", precision, "type of weights and arithmetic").one_of({"float32", "float64"});
+  fields.add("precision", precision, "type of weights and arithmetic; bfloat16: weights and sums in float32, matrix products in bfloat16")
+      .one_of({"float32", "float64", "bfloat16"});
   fields.add("task", task, "data, and what is learnt from it");
   fields.add("model", model, "the Transformer");
   fields.add("stages", stages, "what is done, in order").required();

@@ -17,6 +17,14 @@ namespace headlab {
 namespace {
 
 constexpr std::size_t largest_file = 4 << 20;
+constexpr std::size_t longest_path = 300;  // of a message, in bytes; keys have any length
+
+std::string shortened(const std::string& path) {
+  if (path.size() <= longest_path) return path;
+  std::size_t end = longest_path;
+  while (end > 0 && (static_cast<unsigned char>(path[end]) & 0xC0) == 0x80) --end;  // never within a character
+  return path.substr(0, end) + "...";
+}
 
 }  // namespace
 
@@ -33,7 +41,7 @@ bool Place::operator<(const Place& other) const {
 std::string Mistake::text() const {
   std::string where = place.text();
   bool said_by_place = place.source && place.line == 0 && place.source->path == path;
-  if (!path.empty() && !said_by_place) where += ": " + path;
+  if (!path.empty() && !said_by_place) where += ": " + shortened(path);
   return where + ": " + message;
 }
 

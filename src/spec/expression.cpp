@@ -29,9 +29,12 @@ class ExpressionParser {
  private:
   using Op = Expression::Op;
   static constexpr int deepest = 100;
+  static constexpr std::size_t longest_name = 1000;  // looking it up takes the square of its parts
 
   [[noreturn]] void fail(const std::string& message) const {
-    std::string found = at_ < text_.size() ? in_quotes(text_.substr(at_, 20)) : "the end";
+    std::size_t end = std::min(at_ + 20, text_.size());
+    while (end < text_.size() && (static_cast<unsigned char>(text_[end]) & 0xC0) == 0x80) ++end;  // never within a character
+    std::string found = at_ < text_.size() ? in_quotes(text_.substr(at_, end - at_)) : "the end";
     throw UsageError("syntax error at character " + std::to_string(at_ + 1) + ": " + message + ", got " + found);
   }
 
@@ -131,6 +134,10 @@ class ExpressionParser {
       ++at_;
       if (!letter(peek()) && !digit(peek())) fail("expected a name after \".\"");
       part();
+    }
+    if (at_ - begin > longest_name) {
+      throw UsageError("syntax error at character " + std::to_string(begin + 1) + ": expected a name of at most " +
+                       std::to_string(longest_name) + " characters, got " + std::to_string(at_ - begin));
     }
     std::string name = text_.substr(begin, at_ - begin);
     space();

@@ -14,7 +14,7 @@ namespace headlab {
 /// runs, random.bleu is the list of their BLEU, random.0.bleu that of the first.
 class Expression {
  public:
-  /// Throws UsageError: `syntax error at character 13: expected ...`.
+  /// `text` is UTF-8, as all of a spec. Throws UsageError: `syntax error at character 13: expected ...`.
   static Expression parse(const std::string& text);
 
   /// Throws Error for a name that is not among the results (with the nearest that are), a value that is no number, a

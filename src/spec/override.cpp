@@ -71,6 +71,20 @@ Node value_of(const std::string& text, const Place& at) {
   }
 }
 
+/// An argument as messages name it: one line of UTF-8 that does nothing to a terminal.
+std::string printable(const std::string& argument) {
+  constexpr std::size_t longest = 200;
+  const bool utf8 = is_utf8(argument);
+  std::string text;
+  for (const char c : argument) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool continues = (byte & 0xC0) == 0x80;
+    if (text.size() >= longest && !continues) return text + "...";
+    text += byte < 0x20 || byte == 0x7F || (byte >= 0x80 && !utf8) ? '?' : c;
+  }
+  return text;
+}
+
 }  // namespace
 
 std::optional<Mistake> set_value(Document& document, const std::string& path, const Place& key, Node value) {
@@ -96,13 +110,13 @@ std::vector<Mistake> apply_overrides(Document& document, const std::vector<std::
     std::size_t equals = argument.find('=');
     std::string path = argument.substr(0, equals);
     Place at;
-    at.source = std::make_shared<const Place::Source>(Place::Source{"--set " + argument, path, ++order});
+    at.source = std::make_shared<const Place::Source>(Place::Source{"--set " + printable(argument), path, ++order});
     if (equals == std::string::npos || path.empty()) {
-      mistakes.push_back({at, path, "expected key.path=value"});
+      mistakes.push_back({at, is_utf8(path) ? path : "", "expected key.path=value"});
       continue;
     }
     if (!is_utf8(argument)) {
-      mistakes.push_back({at, path, "expected UTF-8"});
+      mistakes.push_back({at, "", "expected UTF-8"});
       continue;
     }
     try {

@@ -8,6 +8,9 @@ namespace headlab {
 
 namespace {
 
+// Each step makes one more level of the document; deeper than any spec, and than what the stack of its readers bears.
+constexpr std::size_t most_steps = 100;
+
 bool plain(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '$';
 }
@@ -18,6 +21,7 @@ std::vector<Step> parse_path(const std::string& text) {
   std::vector<Step> steps;
   std::size_t i = 0;
   while (i < text.size()) {
+    if (steps.size() == most_steps) return {};
     if (text[i] == '[') {
       std::size_t end = text.find(']', i);
       if (steps.empty() || end == std::string::npos || end == i + 1 || end - i > 9) return {};

@@ -14,7 +14,8 @@ struct Step {
   std::optional<std::size_t> index;
 };
 
-/// "stages[3].prune.fraction" -> stages, [3], prune, fraction. Empty for a text that is not a path.
+/// "stages[3].prune.fraction" -> stages, [3], prune, fraction. Empty for a text that is not a path, or one of more
+/// than 100 steps.
 std::vector<Step> parse_path(const std::string& text);
 
 /// The path of a key or an item within `path`; keys with unusual characters are quoted.

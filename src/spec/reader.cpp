@@ -15,6 +15,8 @@ namespace headlab {
 
 namespace {
 
+constexpr std::size_t most_listed = 10;  // keys in one message
+
 /// A value on its way into a field. `node` is null for what the document leaves out; `at` is then the innermost object
 /// that is written.
 struct Written {
@@ -148,7 +150,13 @@ std::optional<Named> Reader::named(const Written& written, const Choice* current
   } else if (keyed) {
     if (node.members.size() != 1) {
       std::vector<std::string> keys;
-      for (const Node::Member& member : node.members) keys.push_back(in_quotes(member.key));
+      for (const Node::Member& member : node.members) {
+        if (keys.size() == most_listed) {
+          keys.push_back("... (" + std::to_string(node.members.size()) + " in all)");
+          break;
+        }
+        keys.push_back(in_quotes(member.key));
+      }
       wrong(written.at, written.path,
             "expected exactly one key, the name of " + with_article(catalogue.slot) +
                 " (exists: " + listed(catalogue.names()) + "), got " + listed(keys));

@@ -18,6 +18,7 @@ namespace headlab {
 namespace {
 
 constexpr std::size_t most_runs = 10'000;
+constexpr std::size_t most_values = 20'000'000;  // of all runs together: each holds a copy of the spec
 constexpr std::size_t longest_value = 40;  // of a label, in bytes
 const std::vector<std::string> fixed_keys{"name", "sweep", "arms", "seeds", "compare"};  // of the spec as a whole
 
@@ -29,6 +30,13 @@ struct Setting {
   std::size_t number;  // of the value in the list of its key, or of the run in a list of runs
 };
 using Run = std::vector<Setting>;
+
+std::size_t values_in(const Node& node) {
+  std::size_t count = 1;
+  for (const Node& item : node.items) count += values_in(item);
+  for (const Node::Member& member : node.members) count += values_in(member.value);
+  return count;
+}
 
 class Expansion {
  public:
@@ -47,6 +55,11 @@ class Expansion {
     if (arms || seeds) return compared(arms, seeds);
     if (!sweep) return {{"", document_, ""}};
     std::vector<Run> runs = sweep->kind == Node::Kind::object ? grid(*sweep) : list(*sweep);
+    const std::size_t each = values_in(document_.root()) - values_in(*sweep);
+    if (runs.size() > most_values / std::max<std::size_t>(each, 1)) {
+      add(sweep->at, "sweep", "expected a smaller sweep: " + std::to_string(runs.size()) + " runs of a spec with " +
+                                  std::to_string(each) + " values are too many to hold at once");
+    }
     throw_mistakes(mistakes_);
     std::vector<Variant> variants = apply(runs, *sweep);
     throw_mistakes(mistakes_);

@@ -130,7 +130,8 @@ Translation::Translation(const TranslationOptions& options, const TaskContext& c
     part.pairs = encode_pairs(part.text, tokenizers_->source, tokenizers_->target, training ? options.max_length : 0,
                               training ? KeepLines::usable : KeepLines::all);
     counts += (counts.empty() ? "" : " / ") + with_commas(static_cast<int64_t>(part.pairs.source.size()));
-    report_[split] = {{"pairs", part.pairs.source.size()}, {"lines", part.text.report.lines}, {"skipped", part.text.report.skipped()}};
+    report_[split] = {{"pairs", part.pairs.source.size()}};
+    report_[split].update(part.text.report.counts());
   }
   const auto& report = parts_.at("train").text.report;
   summary_ = loaded.name + ": " + counts + " pairs; " + (tokenizers_->joint ? "joint " : "separate ") + options.tokenizer.type +

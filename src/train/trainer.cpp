@@ -213,7 +213,7 @@ Checkpoint Trainer::checkpoint() const {
   return made;
 }
 
-bool Trainer::resume(const std::filesystem::path& folder) {
+bool Trainer::resume(const std::filesystem::path& folder) try {
   const auto latest = latest_checkpoint(folder);
   if (!latest) return false;
   const auto saved = load_checkpoint(*latest);
@@ -242,6 +242,8 @@ bool Trainer::resume(const std::filesystem::path& folder) {
     if (stopping_.best_step() > 0) best_ = load_checkpoint(folder / checkpoint_name(stopping_.best_step())).model;
   }
   return true;
+} catch (const nlohmann::json::exception& error) {
+  throw_foreign_state(*latest_checkpoint(folder), error);
 }
 
 }  // namespace headlab

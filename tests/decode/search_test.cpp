@@ -130,7 +130,7 @@ TEST_CASE("a beam as wide as the language finds the best texts of all") {
   }
 }
 
-TEST_CASE("early-stop-depends-on-n: the best text is the same with n-best 1 and 5") {
+TEST_CASE("early-stop-depends-on-n: the best text is the same with n-best 1 and 5", "[cases]") {
   const auto alpha = GENERATE(0.0, 0.6, 1.0, 2.5);
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     const TableStepper model(2, 6, 8, seed, 1.5);
@@ -255,7 +255,7 @@ TEST_CASE("a model that gives NaN is an error, not a text") {
     CHECK_THROWS_WITH(search_table(model, options_of(beam, 0.6)), ContainsSubstring("NaN"));
 }
 
-TEST_CASE("batch-changes-text: a sentence beside longer ones is translated as alone") {
+TEST_CASE("batch-changes-text: a sentence beside longer ones is translated as alone", "[cases]") {
   const DefaultDtype in_double(torch::kFloat64);
   const auto model = translator();
   const auto sources = sentences({3, 11, 1, 7}, 4);
@@ -314,7 +314,7 @@ TEST_CASE("a scale for each example follows its rows") {
   }
 }
 
-TEST_CASE("dropout-in-eval: decoding runs in eval mode and gives each module its mode back") {
+TEST_CASE("dropout-in-eval: decoding runs in eval mode and gives each module its mode back", "[cases]") {
   const auto model = translator([](auto& options) { options.dropout = 0.8; });
   const auto sources = sentences({5, 3}, 9);
   const auto in_eval = search_model(*model, sources, options_of(3, 0.6));
@@ -355,7 +355,7 @@ TEST_CASE("a decoder goes on from a beginning") {
   }
 }
 
-TEST_CASE("too-long: a text beyond the model's limit is an error with both lengths") {
+TEST_CASE("too-long: a text beyond the model's limit is an error with both lengths", "[cases]") {
   const auto model = translator([](auto& options) { options.embedding.max_length = 8; });
   CHECK_THROWS_WITH(search_model(*model, sentences({2, 8}, 1), options_of(1, 0.6)),
                     "translate: source 2: expected at most 8 tokens with eos, got 9; raise model.embedding.max_length");

@@ -158,7 +158,7 @@ std::string text_of(torch::jit::Module& file, const std::string& method) { retur
 
 }  // namespace
 
-TEST_CASE("traced-shape: an exported file equals the model at any batch size and length, for every entry") {
+TEST_CASE("traced-shape: an exported file equals the model at any batch size and length, for every entry", "[cases]") {
   const torch::NoGradGuard no_grad;
   const Scratch scratch;
   for (const auto& variant : variants()) {
@@ -274,7 +274,7 @@ TEST_CASE("a float64 model is exported as float64") {
   }
 }
 
-TEST_CASE("prune-whole-layer: a model pruned unevenly, whole layers included, is exported with what is left") {
+TEST_CASE("prune-whole-layer: a model pruned unevenly, whole layers included, is exported with what is left", "[cases]") {
   const torch::NoGradGuard no_grad;
   const Scratch scratch;
   for (const auto& variant : variants()) {
@@ -349,7 +349,7 @@ TEST_CASE("an exported search breaks ties as the search does") {
   }
 }
 
-TEST_CASE("tied-weights: a matrix that is shared is stored once") {
+TEST_CASE("tied-weights: a matrix that is shared is stored once", "[cases]") {
   const Scratch scratch;
   const auto size = [&](const std::string& tie) {
     const auto model = translator([&](auto& options) {
@@ -411,7 +411,7 @@ TEST_CASE("only encoder-decoders are exported as translators") {
   CHECK_THROWS_AS(exported(*storyteller(), scratch / "model.pt"), UsageError);
 }
 
-TEST_CASE("too-long: an exported file says which length it takes") {
+TEST_CASE("too-long: an exported file says which length it takes", "[cases]") {
   const Scratch scratch;
   exported(*translator(), scratch / "model.pt");
   auto file = torch::jit::load((scratch / "model.pt").string());

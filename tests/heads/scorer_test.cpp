@@ -54,7 +54,7 @@ TEST_CASE("scores by example are at least those by batch, and layer-normalised o
   for (const auto& [site, square] : norm) CHECK(square == Approx(1));
 }
 
-TEST_CASE("scoring twice gives the same, leaves no gradient and no mode behind, and works on a pruned model: score-twice") {
+TEST_CASE("score-twice: scoring twice gives the same, leaves no gradient and no mode behind, and works on a pruned model", "[cases]") {
   const ToyTask task({5, 7, 6});
   auto model = toy_model(task);
   model->train();

@@ -38,7 +38,7 @@ Texts texts() {
 
 }  // namespace
 
-TEST_CASE("layouts that do not fit are errors with both counts", "[metrics]") {
+TEST_CASE("references-transposed: layouts that do not fit are errors with both counts", "[metrics][cases]") {
   CHECK_THROWS_WITH(Bleu().corpus({"a", "b"}, {{"a", "b", "c"}}),
                     "bleu: expected as many references as hypotheses, got 2 hypotheses and 3 references");
   CHECK_THROWS_WITH(Chrf().corpus({"a", "b"}, {{"a", "b"}, {"a"}}),

@@ -17,7 +17,7 @@ namespace F = torch::nn::functional;
 
 // Positions -----------------------------------------------------------------------------------------------------------
 
-TEST_CASE("odd-width-positions: a sinusoidal table may have an odd width") {
+TEST_CASE("odd-width-positions: a sinusoidal table may have an odd width", "[cases]") {
   Sinusoidal odd({}, 29, 10000);
   const auto table = odd.at(torch::arange(10000));
   CHECK(shape_text(table) == "[10000, 29]");
@@ -140,7 +140,7 @@ TEST_CASE("embeddings start with variance 1/D") {
   CHECK(weight.mean().item<double>() == Approx(0).margin(0.002));
 }
 
-TEST_CASE("too-long: a text longer than the limit is an error before any kernel runs") {
+TEST_CASE("too-long: a text longer than the limit is an error before any kernel runs", "[cases]") {
   EmbeddingOptions options;
   options.max_length = 5;
   Embed embed(options, 6, 0.0);

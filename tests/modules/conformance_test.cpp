@@ -19,6 +19,7 @@
 #include "src/spec/dump.h"
 #include "tests/catch.h"
 #include "tests/support/scratch.h"
+#include "tests/support/skip.h"
 #include "tests/support/models.h"
 #include "tests/support/operators.h"
 
@@ -987,6 +988,106 @@ TEST_CASE("every entry runs LibTorch's fused kernel, in evaluation and forward a
     model.train();
     check(operators_of([&] { logits_of(model, batch).sum().backward(); }));
   });
+}
+
+TEST_CASE("every entry computes in bfloat16 products what it computes in float32, to their rounding") {
+  // Products round to 8 bits; what a residual stream of two layers sums up of it stays within a few of the last of them.
+  // A token may choose another expert by it, and then gives something else: such entries must be finite alone.
+  for_each_row(precisions[0], [](const Row& row, Model& model, const Batch& batch) {
+    const auto full = logits_of(model, batch).detach();
+    model.multiply_in(torch::kBFloat16);
+    const auto rounded = logits_of(model, batch);
+    CHECK(rounded.scalar_type() == torch::kFloat32);
+    CHECK(finite(real(rounded, batch)));
+    if (!is_routed(row)) CHECK(apart(real(rounded, batch), real(full, batch)) < 0.15);
+    CHECK(difference(real(rounded, batch), real(full, batch)) > 0);
+    model.train();
+    Forward run;
+    run.noise_seed = 5;
+    auto loss = (model.logits(batch, run) * noise({3, 8, small_vocabulary}, "loss")).sum();
+    for (const auto& aux : run.aux) loss = loss + aux.sum;
+    loss.backward();
+    for (const auto& item : model.named_parameters()) {
+      INFO(item.key());
+      CHECK(item.value().grad().scalar_type() == torch::kFloat32);
+      CHECK(finite(item.value().grad()));
+    }
+    if (!generates(row)) return;
+    model.eval();
+    const torch::NoGradGuard no_grad;
+    Forward none;
+    const auto stepper = model.stepper(batch, none);
+    stepper->step(batch.target_BT.narrow(1, 0, 5), none);
+    const auto cached = stepper->step(batch.target_BT.narrow(1, 5, 1), none);
+    if (!is_routed(row)) CHECK(apart(cached, rounded.detach().select(1, 5)) < 0.15);
+  });
+}
+
+namespace {
+
+Batch on(const Batch& batch, torch::Device device) {
+  const auto move = [&](const Tensor& x) { return x.defined() ? x.to(device) : x; };
+  return {move(batch.source_BS), move(batch.source_mask_BS), move(batch.target_BT), move(batch.target_mask_BT)};
+}
+
+/// What must hold of every entry wherever it runs, with the CPU's numbers as the reference.
+void check_entries_on(torch::Device device) {
+  for_each_row(in_double, [&](const Row& row, Model& model, const Batch& batch) {
+    const auto weight = noise({3, 8, small_vocabulary}, "loss");
+    const auto there = std::dynamic_pointer_cast<Model>(model.clone(device));
+    const auto moved = on(batch, device);
+    REQUIRE(there->device().type() == device.type());
+    const auto pass = [&](Model& any, const Batch& of, bool training) {
+      any.train(training);
+      Forward run;
+      run.noise_seed = 5;  // noise is drawn on the CPU and moved
+      const auto logits = any.logits(of, run);
+      auto loss = (logits * weight.to(logits.device())).sum();
+      for (const auto& aux : run.aux) loss = loss + aux.sum;
+      any.zero_grad();
+      loss.backward();
+      any.eval();
+      return logits.detach();
+    };
+    for (const bool training : {false, true}) {
+      const auto expected = pass(model, batch, training), got = pass(*there, moved, training);
+      CHECK(got.device().type() == device.type());
+      CHECK(apart(got.cpu(), expected) < 1e-9);
+      const auto gradients = model.named_parameters();
+      for (const auto& item : there->named_parameters()) {
+        INFO(item.key());
+        CHECK(apart(item.value().grad().cpu(), gradients[item.key()].grad()) < 1e-8);
+      }
+    }
+    const torch::NoGradGuard no_grad;
+    const auto full = logits_of(*there, moved);
+    const auto kept = everywhere(model, {{0, 2}, {1}});
+    auto removed = copy_of(*there);
+    removed->keep(kept);
+    if (exemption(row, &Traits::not_masked_equals_removed).empty())
+      CHECK(apart(real(logits_of(*removed, moved), moved).cpu(), real(scaled_logits(*there, moved, mask_of_heads(*there, kept)), moved).cpu()) < 1e-9);
+    removed->to(torch::kCPU);
+    auto removed_here = copy_of(model);
+    removed_here->keep(kept);
+    CHECK(apart(logits_of(*removed, batch), logits_of(*removed_here, batch)) < 1e-9);
+    if (!generates(row)) return;
+    Forward run;
+    const auto stepper = there->stepper(moved, run);
+    stepper->step(moved.target_BT.narrow(1, 0, 3), run);
+    stepper->step(moved.target_BT.narrow(1, 3, 1), run);
+    stepper->reorder(torch::tensor({2, 0, 1}, torch::kLong).to(device));
+    const auto turned = rows_of(moved, torch::tensor({2, 0, 1}, torch::kLong).to(device));
+    CHECK(apart(stepper->step(turned.target_BT.narrow(1, 4, 1), run).cpu(), logits_of(*there, turned).select(1, 4).cpu()) < 1e-9);
+  });
+}
+
+}  // namespace
+
+TEST_CASE("every entry gives the same wherever it runs: on the CPU, moved to the CPU") { check_entries_on(torch::kCPU); }
+
+TEST_CASE("every entry gives the same wherever it runs: on a GPU", "[cuda]") {
+  if (test::skipped(!test::has_gpu(), "no GPU")) return;
+  check_entries_on(torch::Device(torch::kCUDA, 0));
 }
 
 }  // namespace headlab

@@ -7,7 +7,7 @@
 
 namespace headlab {
 
-TEST_CASE("nan-grad-masked-row: a query that may see nothing gives 0 and finite gradients, on both paths") {
+TEST_CASE("nan-grad-masked-row: a query that may see nothing gives 0 and finite gradients, on both paths", "[cases]") {
   AttentionOptions options;
   options.heads = 1;
   auto attention = make_attention(options, 1);
@@ -41,7 +41,7 @@ TEST_CASE("nan-grad-masked-row: a query that may see nothing gives 0 and finite 
   }
 }
 
-TEST_CASE("batch-changes-text: greedy decoding alone and beside a longer prompt gives the same tokens") {
+TEST_CASE("batch-changes-text: greedy decoding alone and beside a longer prompt gives the same tokens", "[cases]") {
   const auto choice = model_choice("encoder_decoder", small_encoder_decoder());
   auto model = make_model(choice);
   torch::NoGradGuard no_grad;
@@ -61,7 +61,7 @@ TEST_CASE("batch-changes-text: greedy decoding alone and beside a longer prompt 
   CHECK(together.max().item<int64_t>() > together.min().item<int64_t>());  // and they are not all one token
 }
 
-TEST_CASE("dropout-in-eval: attention dropout of 0.8 is off in evaluation") {
+TEST_CASE("dropout-in-eval: attention dropout of 0.8 is off in evaluation", "[cases]") {
   auto attention_options = small_attention();
   attention_options.weigh.dropout = 0.8;
   auto model = make_model(model_choice("decoder_only", small_decoder_only(attention_options)));
@@ -71,7 +71,7 @@ TEST_CASE("dropout-in-eval: attention dropout of 0.8 is off in evaluation") {
   CHECK(!torch::equal(logits_of(*model, batch), logits_of(*model, batch)));
 }
 
-TEST_CASE("prune-whole-layer: an attention without heads adds its bias, as the masked model does, and trains on") {
+TEST_CASE("prune-whole-layer: an attention without heads adds its bias, as the masked model does, and trains on", "[cases]") {
   for (const auto& type : {"encoder_decoder", "decoder_only", "encoder_only"}) {
     INFO(type);
     const auto choice = std::string(type) == "encoder_decoder" ? model_choice(type, small_encoder_decoder())
@@ -97,7 +97,7 @@ TEST_CASE("prune-whole-layer: an attention without heads adds its bias, as the m
   }
 }
 
-TEST_CASE("score-twice: a second importance pass after masking has gradients, 0 where heads are masked") {
+TEST_CASE("score-twice: a second importance pass after masking has gradients, 0 where heads are masked", "[cases]") {
   auto model = make_model(model_choice("encoder_decoder", small_encoder_decoder()));
   const auto batch = small_batch();
   auto scale = model->ones();
@@ -124,7 +124,7 @@ TEST_CASE("score-twice: a second importance pass after masking has gradients, 0 
   }
 }
 
-TEST_CASE("mask-ignored-on-fast-path: a head mask acts on each path, and masked = removed") {
+TEST_CASE("mask-ignored-on-fast-path: a head mask acts on each path, and masked = removed", "[cases]") {
   auto model = make_model(model_choice("decoder_only", small_decoder_only()));
   const auto batch = small_batch();
   torch::NoGradGuard no_grad;
@@ -146,7 +146,7 @@ TEST_CASE("mask-ignored-on-fast-path: a head mask acts on each path, and masked 
   }
 }
 
-TEST_CASE("cross-uses-encoder-mask: masks are per stack, whatever heads each stack has") {
+TEST_CASE("cross-uses-encoder-mask: masks are per stack, whatever heads each stack has", "[cases]") {
   auto options = small_encoder_decoder();
   options.decoder.attention.heads = 2;
   options.decoder.cross_attention.heads = 8;
@@ -175,7 +175,7 @@ TEST_CASE("cross-uses-encoder-mask: masks are per stack, whatever heads each sta
   CHECK_THROWS_WITH(model->logits(batch, wrong), ContainsSubstring("dec.cross scale"));
 }
 
-TEST_CASE("window-cache: a cache of a windowed attention gives what the full pass gives") {
+TEST_CASE("window-cache: a cache of a windowed attention gives what the full pass gives", "[cases]") {
   constexpr int64_t W = 3;
   auto attention = small_attention();
   attention.gates.items.emplace_back(gate_catalogue, "windows");
@@ -199,7 +199,7 @@ TEST_CASE("window-cache: a cache of a windowed attention gives what the full pas
   }
 }
 
-TEST_CASE("half-overflow: masks are exact in half precision, on both paths") {
+TEST_CASE("half-overflow: masks are exact in half precision, on both paths", "[cases]") {
   LambdaTap weights([](At at, Site) { return at == At::weights; }, [](At, Site, Tensor value) { return value; });
   for (const auto type : {torch::kBFloat16, torch::kFloat16}) {
     INFO(torch::toString(type));
@@ -225,7 +225,7 @@ TEST_CASE("half-overflow: masks are exact in half precision, on both paths") {
   }
 }
 
-TEST_CASE("tied-weights: shared matrices are one storage, once in every list, after training, cloning and pruning") {
+TEST_CASE("tied-weights: shared matrices are one storage, once in every list, after training, cloning and pruning", "[cases]") {
   const auto batch = small_batch();
   for (const auto& [tie, tables] : std::map<std::string, int>{{"all", 1}, {"target", 2}, {"none", 3}}) {
     INFO(tie);

@@ -163,7 +163,7 @@ TEST_CASE("wrong specs of real runs get these messages, word for word") {
        R"(x.json:4:12: seed: repeated key; it stands first at line 4, column 1
 1 mistake, nothing was run)"},
       {more_spec(R"("precision": "half")"),
-       R"(x.json:4:14: precision: expected one of "float32", "float64", got "half"
+       R"(x.json:4:14: precision: expected one of "float32", "float64", "bfloat16", got "half"
 1 mistake, nothing was run)"},
       {more_spec(R"("sweep": {"model.d_modl": [1, 2]})"),
        R"(x.json:4:11: model.d_modl: unknown key; did you mean "d_model"? (accepted by encoder_decoder: type, d_model, dropout, dropout_kind, norm, residual, embedding, encoder, decoder)

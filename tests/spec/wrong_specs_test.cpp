@@ -238,7 +238,7 @@ const std::vector<WrongSpec> wrong_overrides = {
     {with(""),
      {"model.attention.position.base=3"},
      "--set model.attention.position.base=3: unknown key (\"none\" has no options)"},
-    {with(""), {"name=\xFF"}, "--set name=\xFF: expected UTF-8"},
+    {with(""), {"name=\xFF"}, "--set name=?: expected UTF-8"},
 };
 
 void check(const std::vector<WrongSpec>& rows) {

@@ -57,6 +57,65 @@ Finished run_program(const std::vector<std::string>& arguments, double kill_afte
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status), slurp(out), slurp(err)};
 }
 
+Running::Running(const std::vector<std::string>& command, const std::string& input, const std::function<void()>& before) {
+  auto name = (std::filesystem::temp_directory_path() / "headlab-test-XXXXXX").string();
+  if (!mkdtemp(name.data())) throw std::runtime_error("no temporary folder could be made");
+  folder_ = name;
+  in_ = folder_ + "/in";
+  out_ = folder_ + "/out";
+  err_ = folder_ + "/err";
+  std::ofstream(in_, std::ios::binary) << input;
+  std::vector<char*> argv;
+  for (const auto& argument : command) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  process_ = fork();
+  if (process_ < 0) throw std::runtime_error("fork failed");
+  if (process_ > 0) return;
+  dup2(open(in_.c_str(), O_RDONLY), 0);
+  dup2(open(out_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), 1);
+  dup2(open(err_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), 2);
+  if (before) before();
+  execvp(argv[0], argv.data());
+  _exit(127);
+}
+
+Running::~Running() {
+  if (!ended()) {
+    kill(process_, SIGKILL);
+    waitpid(process_, &status_, 0);
+  }
+  std::error_code ignored;
+  std::filesystem::remove_all(folder_, ignored);
+}
+
+bool Running::ended() {
+  if (!ended_) ended_ = waitpid(process_, &status_, WNOHANG) == process_;
+  return ended_;
+}
+
+void Running::send(int signal) const { kill(process_, signal); }
+
+Finished Running::wait() {
+  if (!ended_) waitpid(process_, &status_, 0);
+  ended_ = true;
+  return {WIFEXITED(status_) ? WEXITSTATUS(status_) : -WTERMSIG(status_), slurp(out_), slurp(err_)};
+}
+
+std::vector<std::string> headlab_command(const std::vector<std::string>& arguments) {
+  std::vector<std::string> command{HEADLAB_PROGRAM};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  return command;
+}
+
+bool wait_until(const std::function<bool()>& condition, double seconds) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > until) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return true;
+}
+
 Folder::Folder() {
   auto name = (std::filesystem::temp_directory_path() / "headlab-test-XXXXXX").string();
   if (!mkdtemp(name.data())) throw std::runtime_error("no temporary folder could be made");

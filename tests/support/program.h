@@ -3,6 +3,7 @@
 #include <sys/types.h>
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,33 @@ struct Finished {
 
 /// Runs the program to its end. `kill_after`: seconds until SIGKILL; 0: never.
 Finished run_program(const std::vector<std::string>& arguments, double kill_after = 0, const std::string& input = "");
+
+/// A program that runs beside the test; its end is waited for, at the latest by the destructor, which kills it.
+class Running {
+ public:
+  /// `command`: the file to execute and its arguments. `before` is called in the new process just before: limits, rights.
+  explicit Running(const std::vector<std::string>& command, const std::string& input = "", const std::function<void()>& before = {});
+  ~Running();
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+  pid_t process() const { return process_; }
+  bool ended();  // whether it has come to its end by itself
+  void send(int signal) const;
+  Finished wait();
+
+ private:
+  std::string in_, out_, err_;  // files
+  std::string folder_;
+  pid_t process_ = -1;
+  int status_ = 0;
+  bool ended_ = false;
+};
+
+/// headlab with these arguments, to be given to Running.
+std::vector<std::string> headlab_command(const std::vector<std::string>& arguments);
+
+/// Waits until `condition` holds; false where it does not within `seconds`.
+bool wait_until(const std::function<bool()>& condition, double seconds = 60);
 
 /// A new empty folder that goes away with the object.
 class Folder {

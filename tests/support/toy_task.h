@@ -34,7 +34,7 @@ class ToyTask : public Task {
     std::tie(batch.inputs.source_BS, batch.inputs.source_mask_BS) = pad_right(sources, 0, device);
     batch.inputs.target_BT = batch.inputs.source_BS;
     batch.inputs.target_mask_BT = batch.inputs.source_mask_BS;
-    batch.targets_N = torch::tensor(targets, torch::kLong);
+    batch.targets_N = torch::tensor(targets, torch::kLong).to(device);
     if (batch.inputs.target_mask_BT.defined()) batch.rows_N = batch.inputs.target_mask_BT.flatten().nonzero().squeeze(-1);
     batch.tokens = batch.targets_N.size(0);
     return batch;

@@ -42,7 +42,7 @@ bool same_bits(const Model& a, const Model& b) {
 
 }  // namespace
 
-TEST_CASE("accumulation weighs tokens, not batches: mean-of-means") {
+TEST_CASE("mean-of-means: accumulation weighs tokens, not batches", "[cases]") {
   const ToyTask task({3, 97});
   auto one = toy_model(task), two = toy_model(task);
   const auto whole = train(*one, task, options_of(1, 2)), parts = train(*two, task, options_of(1, 1, 2));
@@ -52,7 +52,7 @@ TEST_CASE("accumulation weighs tokens, not batches: mean-of-means") {
   CHECK(parts[0].grad_norm == Approx(whole[0].grad_norm).epsilon(1e-5));
 }
 
-TEST_CASE("a training that is stopped and gone on with ends with the same bits: resume-resets") {
+TEST_CASE("resume-resets: a training that is stopped and gone on with ends with the same bits", "[cases]") {
   const ToyTask task({3, 5, 9, 4, 7, 12, 6, 6, 8, 10});
   auto options = options_of(23, 2);
   options.log_every = 4;

@@ -24,7 +24,8 @@ RouteExperts::RouteExperts(const RouteExpertsOptions& options, Shape shape) : op
 void RouteExperts::draw(const std::function<at::Generator(const std::string&)>&) { weight.zero_(); }
 
 void RouteExperts::plan(HeadPlan& plan, const AttentionCall& call) {
-  const auto logits = torch::matmul(call.x_BTD, weight.t());
+  auto logits = torch::matmul(call.x_BTD, weight.t());
+  if (!recording()) logits = logits.to(weight.scalar_type());  // products may be narrower; choices and losses are not
   const auto p = torch::softmax(logits, -1);
   const auto k = std::min(options_.k, shape_->H());  // fewer experts than k may be left
   auto [value, chosen] = torch::topk(p, k, -1);

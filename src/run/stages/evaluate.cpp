@@ -37,7 +37,7 @@ nlohmann::ordered_json EvaluateStage::run(RunContext& context) {
   result["seconds"] = seconds;
   if (!evaluation.hypotheses.empty()) {
     const auto file = context.folder().path / "outputs" / (context.full(stage) + ".txt");
-    std::filesystem::create_directories(file.parent_path());
+    make_folders(file.parent_path());
     std::string lines;
     for (auto line : evaluation.hypotheses) {
       std::replace(line.begin(), line.end(), '\n', ' ');  // an answer may reach over a line's end

@@ -86,10 +86,11 @@ nlohmann::ordered_json ExportStage::run(RunContext& context) {
   const auto* task = dynamic_cast<const Translation*>(&context.task());
   if (!task) throw UsageError("export: the task is \"" + context.spec().task.type() + "\"; expected translation");
   auto model = context.model(options_.model);
+  model->multiply_in(std::nullopt);  // a file computes in the type of its weights
   if (!context.masked(options_.model).empty())
     throw UsageError("export: the model of \"" + options_.model + "\" has masked heads; prune them, so that the file does not carry them");
   const auto path = context.folder().exports() / (options_.file.empty() ? context.full(stage) + ".pt" : options_.file);
-  std::filesystem::create_directories(path.parent_path());
+  make_folders(path.parent_path());
 
   auto sources = task->sources(options_.split);
   if (options_.compare > 0 && static_cast<int64_t>(sources.size()) > options_.compare) sources.resize(options_.compare);

@@ -1,4 +1,5 @@
 #include "modules/attention/attention.h"
+#include "src/checkpoint/json_file.h"
 #include "src/run/stages/stages.h"
 #include "src/terminal/format.h"
 
@@ -65,7 +66,7 @@ HeadSet HeadChoiceOptions::choose(RunContext& context, const HeadTable& there, u
   }
   if (random) return random_heads(there, select, seed);
   if (!scores_file.empty())
-    return select_heads(there, HeadScores::from_json(nlohmann::ordered_json::parse(read_file(scores_file)), scores_file), select);
+    return select_heads(there, HeadScores::from_json(read_ordered_json_file(scores_file), scores_file), select);
   return select_heads(there, context.scores(scores), select);
 }
 

@@ -53,7 +53,7 @@ void set_log_alpha(Attention& attention, const std::vector<double>& values) {
 
 }  // namespace
 
-TEST_CASE("gates-never-close: in evaluation a gate is clip(1.2 sigmoid(log alpha) - 0.1, 0, 1)") {
+TEST_CASE("gates-never-close: in evaluation a gate is clip(1.2 sigmoid(log alpha) - 0.1, 0, 1)", "[cases]") {
   DefaultDtype guard(torch::kFloat64);
   const auto gate = [](double log_alpha) { return gates_at(log_alpha).gate().item<double>(); };
   CHECK(gate(0) == Approx(0.5).epsilon(1e-12));

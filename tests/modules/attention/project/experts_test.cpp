@@ -144,7 +144,7 @@ TEST_CASE("experts that no token chose are not computed") {
     CHECK(finite(parameter(*attention, name).grad()));
 }
 
-TEST_CASE("router-normalised-twice: at the start the balance term is 1 and the z-loss (ln E)^2") {
+TEST_CASE("router-normalised-twice: at the start the balance term is 1 and the z-loss (ln E)^2", "[cases]") {
   auto attention = make_attention(experts(2), D);
   initialise(*attention, 1);
   CHECK(parameter(*attention, "gate0.weight").abs().max().item<float>() == 0);
@@ -157,7 +157,7 @@ TEST_CASE("router-normalised-twice: at the start the balance term is 1 and the z
   CHECK(std::pow(std::log(8.0), 2) == Approx(4.324).epsilon(1e-3));
 }
 
-TEST_CASE("router-normalised-twice: skewed logits give one softmax, averaged over all experts") {
+TEST_CASE("router-normalised-twice: skewed logits give one softmax, averaged over all experts", "[cases]") {
   DefaultDtype guard(torch::kFloat64);
   auto attention = make_attention(experts(2), D);
   attention->train();
@@ -184,7 +184,7 @@ TEST_CASE("router-normalised-twice: skewed logits give one softmax, averaged ove
   CHECK(aux_value(run, "router_z") == Approx(defaults.z_loss * z).epsilon(1e-10));
 }
 
-TEST_CASE("padding-in-balance-loss: pads leave the router's losses as they are") {
+TEST_CASE("padding-in-balance-loss: pads leave the router's losses as they are", "[cases]") {
   DefaultDtype guard(torch::kFloat64);
   auto attention = make_attention(experts(2), D);
   attention->train();
