@@ -4,10 +4,10 @@
 
 namespace headlab {
 
-/// Keeps the caches of one decoder; the friend of SingleStack that reads on.
+/// Keeps the caches of one decoder, and reads on.
 class DecoderStepper : public Stepper {
  public:
-  explicit DecoderStepper(SingleStack& model) : model_(model), state_(model.stack().start()) {}
+  explicit DecoderStepper(SingleStack& model) : model_(model), state_(model.start()) {}
 
   Tensor step(const Tensor& ids_BT, Forward& run) override {
     const auto hidden = model_.read(ids_BT, positions_of(ids_BT, state_.length), {}, &state_, run);

@@ -31,17 +31,20 @@ class SingleStack : public Model {
   int64_t max_length() const override { return max_length_; }
   int64_t target_vocabulary() const override { return context_.target_vocabulary; }
   int64_t flops(int64_t S, int64_t T) const override;
+  /// Whether it can write text: it is causal, and its output is over the vocabulary.
+  bool generates() const { return causal() && output->over_vocabulary(); }
+  /// The next T ids -> hidden_BTD, with their positions [T] or [B,T] and the caches of what was read before (nullptr: none).
+  Tensor read(const Tensor& ids_BT, const Tensor& positions, const Tensor& mask_BT, StackState* state, Forward& run);
+  StackState start() const { return stack().start(); }
 
  protected:
   SingleStack(const ModelOptions& options, const Choice& output, const ModelContext& context, Stack stack, int64_t layers);
   virtual LayerStack& stack() const = 0;
   virtual bool causal() const = 0;
-  Tensor read(const Tensor& ids_BT, const Tensor& positions, const Tensor& mask_BT, StackState* state, Forward& run);
   ModelContext context_;
   std::shared_ptr<Output> output{nullptr};
 
  private:
-  friend class DecoderStepper;
   Stack kind_;
   int64_t layers_, max_length_;
   std::shared_ptr<TokenTable> tokens{nullptr}, output_tokens{nullptr};

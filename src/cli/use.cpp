@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "modules/attention/attention.h"
+#include "modules/model/cost.h"
 #include "src/cli/command.h"
 #include "src/cli/search_flags.h"
 #include "src/data/generated/generate.h"
@@ -74,10 +75,12 @@ std::function<int()> add_translate(CLI::App& command) {
 std::function<int()> add_show(CLI::App& command) {
   struct Wanted {
     std::string what, stage;
+    std::vector<int64_t> lengths{32, 128, 512};
   };
   auto wanted = std::make_shared<Wanted>();
   command.add_option("what", wanted->what, "a run folder or a spec")->required();
   command.add_option("--stage", wanted->stage, "the stage whose model is shown");
+  command.add_option("--lengths", wanted->lengths, "lengths of the texts that costs are given for")->capture_default_str();
   return [wanted] {
     const bool spec = std::filesystem::is_regular_file(wanted->what);
     const auto run = spec ? open_spec(wanted->what) : open_run(wanted->what, wanted->stage, "cpu");
@@ -97,6 +100,18 @@ std::function<int()> add_show(CLI::App& command) {
       std::printf("%-14s %-20s %10lld %12s %14s  %s\n", to_string(site).c_str(), heads.empty() ? "none" : heads.c_str(),
                   static_cast<long long>(mixer->original_heads()), with_commas(parameters).c_str(),
                   (with_commas(cache) + " numbers").c_str(), mixer->heads().empty() ? "bias only" : fused ? "fused" : "explicit");
+    }
+    const auto bytes = static_cast<double>(torch::elementSize(run.model->dtype()));
+    const auto weights = bytes * static_cast<double>(run.model->parameter_count());
+    std::printf("\nmemory: weights %s; with gradients and Adam's two averages %s; activations beside that\n\n", byte_count(weights).c_str(),
+                byte_count(4 * weights).c_str());
+    // Of source and target alike, one text a batch; FLOPs of the products of matrices, a multiply-add is 2.
+    std::printf("%-10s %16s %16s %16s\n", "length", "FLOPs / token", "FLOPs / text", "cache / text");
+    for (const auto length : wanted->lengths) {
+      const auto of_text = cost(*run.model, length, length);
+      const auto cached = bytes * static_cast<double>((of_text.cache_per_target + of_text.cache_per_source) * length);
+      std::printf("%-10s %16s %16s %16s\n", with_commas(length).c_str(), short_number(of_text.flops_per_token).c_str(),
+                  short_number(static_cast<double>(of_text.flops)).c_str(), byte_count(cached).c_str());
     }
     return 0;
   };

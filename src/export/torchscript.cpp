@@ -12,6 +12,7 @@
 #include "modules/tensor/init.h"
 #include "src/decode/translate.h"
 #include "src/export/loops.h"
+#include "src/export/recorded.h"
 #include "src/export/text.h"
 #include "src/export/trace.h"
 
@@ -20,27 +21,6 @@ namespace {
 
 using c10::IValue;
 using Stack = std::vector<IValue>;
-
-/// The tensors of the caches, self before cross, layer by layer. Attentions without heads have none.
-c10::List<Tensor> flat(const StackState& state) {
-  c10::List<Tensor> all;
-  for (const auto* states : {&state.self, &state.cross})
-    for (const auto& one : *states)
-      for (const auto& tensor : one.stored) all.push_back(tensor);
-  return all;
-}
-
-/// The inverse of flat, for caches that hold as many tensors as those of `like`.
-StackState unflat(const c10::List<Tensor>& all, const StackState& like) {
-  auto state = like;
-  std::size_t at = 0;
-  for (auto* states : {&state.self, &state.cross})
-    for (auto& one : *states)
-      for (auto& tensor : one.stored) tensor = all.get(at++);
-  return state;
-}
-
-IValue pair(const Tensor& logits, const StackState& state) { return c10::ivalue::Tuple::create({logits, flat(state)}); }
 
 /// Records what the model does. The sizes of these inputs appear nowhere in the recordings.
 void record_model(torch::jit::Module& module, EncoderDecoder& model, const ExportOptions& options) {
@@ -68,7 +48,7 @@ void record_model(torch::jit::Module& module, EncoderDecoder& model, const Expor
     const auto ids = in[0].toTensor();
     const auto hidden = model.decode(ids, positions_of(ids), in[1].toTensor(), in[2].toTensor(), {}, &state, own);
     filled = state;
-    return pair(model.logits_of(hidden.select(1, -1), own), state);
+    return with_caches(model.logits_of(hidden.select(1, -1), own), state);
   });
   const auto position = torch::full({1}, T, on_device);
   record(module, "recorded_step", {"ids", "position", "mask", "caches"}, {target.slice(1, 0, 1), position, mask, flat(filled)},
@@ -76,7 +56,7 @@ void record_model(torch::jit::Module& module, EncoderDecoder& model, const Expor
            Forward own;
            auto state = unflat(in[3].toTensorList(), filled);
            const auto hidden = model.decode(in[0].toTensor(), in[1].toTensor(), {}, in[2].toTensor(), {}, &state, own);
-           return pair(model.logits_of(hidden.select(1, -1), own), state);
+           return with_caches(model.logits_of(hidden.select(1, -1), own), state);
          });
 }
 
@@ -288,21 +268,12 @@ class Comparison {
     return batch;
   }
 
-  double tolerance() const { return model_.dtype() == torch::kFloat64 ? 1e-10 : 1e-5; }
+  double tolerance() const { return export_tolerance(model_.dtype()); }
 
   void compare(const std::string& what, const Tensor& expected, const Tensor& got, int64_t B, int64_t S, int64_t T) {
     const auto where = "export: " + what + " at batch " + std::to_string(B) + ", source length " + std::to_string(S) +
                        ", target length " + std::to_string(T);
-    if (got.sizes() != expected.sizes())
-      throw Error(where + ": expected logits " + shape_text(expected) + ", got " + shape_text(got) + "; nothing was written");
-    const auto difference = (got.to(torch::kFloat64) - expected.to(torch::kFloat64)).abs().max().item<double>();
-    const auto size = std::max(1.0, expected.abs().max().item<double>());
-    if (!(difference <= tolerance() * size)) {
-      std::ostringstream text;
-      text << where << ": expected the model's logits to " << tolerance() * size << ", got a difference of " << difference;
-      throw Error(text.str() + "; nothing was written");
-    }
-    report_.max_difference = std::max(report_.max_difference, difference);
+    report_.max_difference = std::max(report_.max_difference, compare_outputs(where, expected, got));
   }
 
   EncoderDecoder& model_;

@@ -4,19 +4,24 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <numeric>
+#include <optional>
 
 #include "src/checkpoint/checkpoint.h"
+#include "src/decode/pad.h"
 #include "src/decode/translate.h"
+#include "src/export/single_stack.h"
 #include "src/run/stages/stages.h"
 #include "src/spec/dump.h"
+#include "src/task/token_loss.h"
 #include "src/task/translation.h"
 #include "src/terminal/format.h"
 
 namespace headlab {
 namespace {
 
-// What torch.jit.load in Python makes of the same sources; needs torch alone.
-const char* python_program = R"(
+// What torch.jit.load in Python makes of the same inputs; needs torch alone.
+const char* python_translations = R"(
 import json, sys, torch
 torch.set_num_threads(int(sys.argv[3]))
 model = torch.jit.load(sys.argv[1])
@@ -25,6 +30,17 @@ with open(sys.argv[2]) as file:
     for rows in json.load(file):
         texts += [[int(i) for i in row if i != model.target_pad] for row in model.translate_ids(torch.tensor(rows))]
 json.dump(texts, sys.stdout)
+)";
+
+const char* python_answers = R"(
+import json, sys, torch
+torch.set_num_threads(int(sys.argv[3]))
+model = torch.jit.load(sys.argv[1])
+answers = []
+with open(sys.argv[2]) as file, torch.no_grad():
+    for ids, mask in json.load(file):
+        answers += model(torch.tensor(ids), torch.tensor(mask)).argmax(-1).reshape(len(ids), -1).tolist()
+json.dump(answers, sys.stdout)
 )";
 
 std::string quoted(const std::string& text) {
@@ -63,6 +79,90 @@ int64_t different(const Ids& a, const Ids& b) {
   return count;
 }
 
+// What the program prints of the file and the inputs; nothing where there is no Python with torch.
+std::optional<Ids> in_python(const char* program_text, const std::filesystem::path& path, const nlohmann::json& inputs) {
+  const auto python = python_with_torch();
+  if (python.empty()) return std::nullopt;
+  const auto input = path.string() + ".inputs.json", output = path.string() + ".python.json", program = path.string() + ".py";
+  std::ofstream(input) << inputs.dump();
+  std::ofstream(program) << program_text;
+  const auto command = quoted(python) + " -W ignore " + quoted(program) + " " + quoted(path.string()) + " " + quoted(input) + " " +
+                       std::to_string(at::get_num_threads()) + " >" + quoted(output);
+  if (std::system(command.c_str()) != 0) throw Error("export: " + path.string() + " does not run in Python: " + command);
+  auto answers = nlohmann::json::parse(read_file(output)).get<Ids>();
+  for (const auto& name : {input, output, program}) std::filesystem::remove(name);
+  return answers;
+}
+
+nlohmann::json lists_of(const Tensor& ids_BT) {
+  auto rows = nlohmann::json::array();
+  const auto on_cpu = ids_BT.to(torch::kCPU, torch::kLong).contiguous();
+  const auto* id = on_cpu.data_ptr<int64_t>();
+  for (int64_t b = 0; b < on_cpu.size(0); ++b, id += on_cpu.size(1)) rows.push_back(std::vector<int64_t>(id, id + on_cpu.size(1)));
+  return rows;
+}
+
+// What a file is compared on, and what came of it.
+struct Compared {
+  Ids eager, in_cpp;
+  std::optional<Ids> in_python;
+  std::string what;  // "translations"
+};
+
+constexpr std::size_t rows_at_once = 37;  // a batch size that no export was recorded at
+
+Compared compare_translations(Model& model, const Translation& task, const std::vector<std::vector<int64_t>>& sources,
+                              const SearchOptions& search, const std::filesystem::path& path) {
+  const auto source = text_ids(task.tokenizers().source), target = text_ids(task.tokenizers().target);
+  Compared made;
+  made.what = "translations";
+  Forward none;
+  for (const auto& found : translate_ids(model, sources, source, target, search, 8192, none)) made.eager.push_back(found.front().ids);
+  auto file = torch::jit::load(path.string());
+  auto batches = nlohmann::json::array();
+  for (std::size_t i = 0; i < sources.size(); i += rows_at_once) {
+    const Ids part(sources.begin() + i, sources.begin() + std::min(sources.size(), i + rows_at_once));
+    const auto padded = pad_right(part, source.pad, torch::kCPU).first;
+    const auto rows = rows_of(file.get_method("translate_ids")({padded}).toTensor(), target.pad);
+    made.in_cpp.insert(made.in_cpp.end(), rows.begin(), rows.end());
+    batches.push_back(lists_of(padded));
+  }
+  made.in_python = in_python(python_translations, path, batches);
+  return made;
+}
+
+// The most probable answer of each question of a text; of padding whatever both say.
+Compared compare_answers(Model& model, const Task& task, const std::string& split, int64_t limit, const std::filesystem::path& path) {
+  const torch::NoGradGuard no_grad;
+  Mode evaluating(model, false);
+  Compared made;
+  made.what = "answers";
+  const auto lengths = task.lengths(split).second;
+  const auto count = limit > 0 ? std::min<int64_t>(limit, static_cast<int64_t>(lengths.size())) : static_cast<int64_t>(lengths.size());
+  auto file = torch::jit::load(path.string());
+  auto batches = nlohmann::json::array();
+  const auto add = [](Ids& to, const Tensor& logits) {
+    for (const auto& row : lists_of(logits.argmax(-1).reshape({logits.size(0), -1}))) to.push_back(row.get<std::vector<int64_t>>());
+  };
+  for (int64_t i = 0; i < count; i += static_cast<int64_t>(rows_at_once)) {
+    std::vector<int64_t> examples(static_cast<std::size_t>(std::min<int64_t>(count - i, rows_at_once)));
+    std::iota(examples.begin(), examples.end(), i);
+    auto inputs = task.batch(split, examples, torch::kCPU).inputs;
+    if (!inputs.target_mask_BT.defined()) inputs.target_mask_BT = torch::ones_like(inputs.target_BT, torch::kBool);
+    Forward run;
+    add(made.eager, model.logits({{}, {}, inputs.target_BT.to(model.device()), inputs.target_mask_BT.to(model.device())}, run));
+    add(made.in_cpp, file.get_method("full")({inputs.target_BT, inputs.target_mask_BT}).toTensor());
+    auto mask = nlohmann::json::array();
+    for (const auto& row : lists_of(inputs.target_mask_BT)) {
+      auto& flags = mask.emplace_back(nlohmann::json::array());
+      for (const auto& flag : row) flags.push_back(flag.get<int64_t>() != 0);
+    }
+    batches.push_back({lists_of(inputs.target_BT), mask});
+  }
+  made.in_python = in_python(python_answers, path, batches);
+  return made;
+}
+
 }  // namespace
 
 void ExportStageOptions::describe(Fields& fields) {
@@ -83,77 +183,60 @@ void ExportStageOptions::rules(Problems& problems) const {
 
 nlohmann::ordered_json ExportStage::run(RunContext& context) {
   const auto stage = options_.name.empty() ? "export" : options_.name;
-  const auto* task = dynamic_cast<const Translation*>(&context.task());
-  if (!task) throw UsageError("export: the task is \"" + context.spec().task.type() + "\"; expected translation");
   auto model = context.model(options_.model);
   model->multiply_in(std::nullopt);  // a file computes in the type of its weights
   if (!context.masked(options_.model).empty())
     throw UsageError("export: the model of \"" + options_.model + "\" has masked heads; prune them, so that the file does not carry them");
   const auto path = context.folder().exports() / (options_.file.empty() ? context.full(stage) + ".pt" : options_.file);
   make_folders(path.parent_path());
+  auto files = context.task().files();
+  files["spec.json"] = dump_text(context.spec());
+  files["heads.json"] = to_json(model->heads()).dump();
 
-  auto sources = task->sources(options_.split);
-  if (options_.compare > 0 && static_cast<int64_t>(sources.size()) > options_.compare) sources.resize(options_.compare);
-  ExportOptions options;
-  options.source = text_ids(task->tokenizers().source);
-  options.target = text_ids(task->tokenizers().target);
-  options.search = options_.search;
-  options.source_tokenizer = task->tokenizers().source;
-  options.target_tokenizer = task->tokenizers().target;
-  options.files = task->files();
-  options.files["spec.json"] = dump_text(context.spec());
-  options.files["heads.json"] = to_json(model->heads()).dump();
-  options.sentences.assign(sources.begin(), sources.begin() + static_cast<int64_t>(std::min<std::size_t>(sources.size(), 20)));
-  const auto report = export_torchscript(*model, path, options);
+  ExportReport report;
+  Compared compared;
+  if (const auto* task = dynamic_cast<const Translation*>(&context.task())) {
+    auto sources = task->sources(options_.split);
+    if (options_.compare > 0 && static_cast<int64_t>(sources.size()) > options_.compare) sources.resize(options_.compare);
+    ExportOptions options;
+    options.source = text_ids(task->tokenizers().source);
+    options.target = text_ids(task->tokenizers().target);
+    options.search = options_.search;
+    options.source_tokenizer = task->tokenizers().source;
+    options.target_tokenizer = task->tokenizers().target;
+    options.files = files;
+    options.sentences.assign(sources.begin(), sources.begin() + static_cast<int64_t>(std::min<std::size_t>(sources.size(), 20)));
+    report = export_torchscript(*model, path, options);
+    compared = compare_translations(*model, *task, sources, options_.search, path);
+  } else {
+    const auto* writer = dynamic_cast<const WritesText*>(&context.task());
+    report = export_single_stack(*model, path, writer ? writer->text_ids() : context.task().reads().ids, files);
+    compared = compare_answers(*model, context.task(), options_.split, options_.compare, path);
+  }
   auto weights = path;
   weights.replace_extension(".safetensors");
   write_safetensors(weights, named_tensors(*model), {{"heads", to_json(model->heads()).dump()}, {"model", dump(context.spec()).at("model").dump()}});
 
-  // All sources through the file, in batches of a size and lengths of their own, in C++ and in Python.
-  Forward none;
-  Ids eager;
-  for (const auto& found : translate_ids(*model, sources, options.source, options.target, options_.search, 8192, none))
-    eager.push_back(found.front().ids);
-  auto file = torch::jit::load(path.string());
-  Ids in_cpp;
-  auto batches = nlohmann::json::array();
-  constexpr std::size_t batch = 37;
-  for (std::size_t i = 0; i < sources.size(); i += batch) {
-    const Ids part(sources.begin() + i, sources.begin() + std::min(sources.size(), i + batch));
-    const auto padded = pad_right(part, options.source.pad, torch::kCPU).first;
-    const auto rows = rows_of(file.get_method("translate_ids")({padded}).toTensor(), options.target.pad);
-    in_cpp.insert(in_cpp.end(), rows.begin(), rows.end());
-    auto& json = batches.emplace_back(nlohmann::json::array());
-    for (int64_t b = 0; b < padded.size(0); ++b)
-      json.push_back(std::vector<int64_t>(padded[b].data_ptr<int64_t>(), padded[b].data_ptr<int64_t>() + padded.size(1)));
-  }
   nlohmann::ordered_json result{{"file", path.filename().string()}, {"bytes", report.bytes}, {"max_difference", report.max_difference},
-                                {"compared", sources.size()}};
-  auto wrong = different(eager, in_cpp);
+                                {"compared", compared.eager.size()}};
+  auto wrong = different(compared.eager, compared.in_cpp);
   result["different_in_cpp"] = wrong;
-  const auto python = python_with_torch();
   std::string also = "C++";
-  if (python.empty()) {
+  if (!compared.in_python) {
     result["different_in_python"] = nullptr;  // no Python with torch was found
   } else {
-    const auto input = path.string() + ".sources.json", output = path.string() + ".python.json", program = path.string() + ".py";
-    std::ofstream(input) << batches.dump();
-    std::ofstream(program) << python_program;
-    const auto command = quoted(python) + " -W ignore " + quoted(program) + " " + quoted(path.string()) + " " + quoted(input) + " " +
-                         std::to_string(at::get_num_threads()) + " >" + quoted(output);
-    if (std::system(command.c_str()) != 0) throw Error("export: " + path.string() + " does not run in Python: " + command);
-    const auto in_python = different(eager, nlohmann::json::parse(read_file(output)).get<Ids>());
+    const auto in_python = different(compared.eager, *compared.in_python);
     result["different_in_python"] = in_python;
     wrong += in_python;
     also += " and Python";
-    for (const auto& name : {input, output, program}) std::filesystem::remove(name);
   }
   result["different"] = wrong;
   result["text"] = report.no_text.empty() ? "translate takes and gives text" : report.no_text;
+  const auto count = with_commas(static_cast<int64_t>(compared.eager.size()));
   context.console().line("export", (path.parent_path().filename() / path.filename()).string() + "   TorchScript, " +
                                        byte_count(static_cast<double>(report.bytes)) + "; " +
-                                       (wrong == 0 ? "same " + with_commas(static_cast<int64_t>(sources.size())) + " translations as eager in " + also
-                                                   : with_commas(wrong) + " translations differ from eager"));
+                                       (wrong == 0 ? "same " + count + " " + compared.what + " as eager in " + also
+                                                   : with_commas(wrong) + " " + compared.what + " differ from eager"));
   return result;
 }
 

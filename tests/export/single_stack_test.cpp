@@ -1,0 +1,79 @@
+#include "src/export/single_stack.h"
+
+#include <torch/script.h>
+
+#include "modules/attention/gate/windows.h"
+#include "modules/attention/project/standard.h"
+#include "tests/catch.h"
+#include "tests/support/models.h"
+#include "tests/support/scratch.h"
+
+using namespace headlab;
+
+namespace {
+
+const TextIds toy_ids{0, 1, 2};
+
+/// Grouped heads with RoPE and two windows.
+AttentionOptions busy_attention() {
+  auto options = small_attention();
+  options.project = Choice(project_catalogue, "grouped");
+  options.project.as<GroupedProjectOptions>().groups = 2;
+  options.position = Choice(position_catalogue, "rope");
+  Choice windows(gate_catalogue, "windows");
+  windows.as<WindowsOptions>().windows = {3, 0, 3, 0};
+  options.gates.items.push_back(windows);
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("an exported decoder gives the model's logits at any batch and length, and writes what greedy search writes") {
+  Scratch folder;
+  for (const bool pruned : {false, true}) {
+    const auto model = make_model(model_choice("decoder_only", small_decoder_only(busy_attention())));
+    if (pruned) model->keep({{Stack::dec_self, {{1, 2}, {}}}});
+    const auto path = folder / "decoder.pt";
+    const auto report = export_single_stack(*model, path, toy_ids, {{"spec.json", "{}"}});
+    CHECK(report.max_difference < 1e-5);
+    auto file = torch::jit::load(path.string());
+    const auto prompt = random_ids({3, 4}, small_vocabulary, "prompt");
+    const auto got = file.get_method("generate_ids")({prompt, int64_t{10}}).toTensor();
+
+    SearchOptions search_options;
+    search_options.beam = 1;
+    search_options.max_length = 10;
+    Forward run;
+    Batch batch;
+    batch.target_BT = prompt;
+    const auto found = search(*model, batch, toy_ids, search_options, run);
+    for (int64_t b = 0; b < 3; ++b) {
+      std::vector<int64_t> written;
+      for (int64_t t = 0; t < got.size(1); ++t)
+        if (const auto id = got[b][t].item<int64_t>(); id != toy_ids.pad) written.push_back(id);
+      CHECK(written == found[static_cast<std::size_t>(b)].front().ids);
+    }
+  }
+}
+
+TEST_CASE("an exported encoder gives the model's logits where there is padding") {
+  Scratch folder;
+  const auto model = make_model(model_choice("encoder_only", small_encoder_only()));
+  const auto path = folder / "encoder.pt";
+  CHECK(export_single_stack(*model, path, toy_ids, {}).max_difference < 1e-5);
+  auto file = torch::jit::load(path.string());
+  CHECK_FALSE(file.find_method("generate_ids"));
+  const auto ids = random_ids({2, 7}, small_vocabulary, "ids");
+  const auto mask = mask_of({7, 4}, 7);
+  Forward run;
+  CHECK(difference(file.get_method("full")({ids, mask}).toTensor(), model->logits({{}, {}, ids, mask}, run)) < 1e-6);
+}
+
+TEST_CASE("a text that is too long for an exported decoder is an error that says so") {
+  Scratch folder;
+  const auto model = make_model(model_choice("decoder_only", small_decoder_only()));
+  export_single_stack(*model, folder / "d.pt", toy_ids, {});
+  auto file = torch::jit::load((folder / "d.pt").string());
+  CHECK_THROWS_WITH(file.get_method("generate_ids")({random_ids({1, 4}, small_vocabulary, "p"), int64_t{14}}),
+                    ContainsSubstring("ids: expected at most 16 tokens, got 17"));
+}
