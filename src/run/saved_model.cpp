@@ -41,7 +41,9 @@ SavedRun open_run(const std::filesystem::path& folder, const std::string& stage,
       exist += (exist.empty() ? "" : ", ") + name;
     }
   run.stage = stage.empty() ? last : stage;
-  if (run.stage.empty() || !std::filesystem::exists(folder / "checkpoints" / run.stage / "final"))
+  if (run.stage.empty())
+    throw UsageError(folder.string() + ": no stage has left a model (checkpoints/<stage>/final); run its spec to the end");
+  if (!std::filesystem::exists(folder / "checkpoints" / run.stage / "final"))
     throw UsageError(folder.string() + ": no stage \"" + run.stage + "\" with a model; those with one: " + (exist.empty() ? "none" : exist));
   Console quiet(Console::Kind::quiet);
   RunContext context(*run.spec, run.task, RunFolder{folder}, quiet, torch::Device(device.empty() ? run.spec->device : device), {});

@@ -17,14 +17,6 @@ namespace headlab {
 namespace {
 
 constexpr std::size_t largest_file = 4 << 20;
-constexpr std::size_t longest_path = 300;  // of a message, in bytes; keys have any length
-
-std::string shortened(const std::string& path) {
-  if (path.size() <= longest_path) return path;
-  std::size_t end = longest_path;
-  while (end > 0 && (static_cast<unsigned char>(path[end]) & 0xC0) == 0x80) --end;  // never within a character
-  return path.substr(0, end) + "...";
-}
 
 }  // namespace
 

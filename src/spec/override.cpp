@@ -95,7 +95,7 @@ std::optional<Mistake> set_value(Document& document, const std::string& path, co
   Node root = document.root();
   Node* node = &root;
   for (std::size_t i = 0; i < steps.size(); ++i) {
-    std::string wrong = descend(node, steps[i], path_text(steps, i), key);
+    std::string wrong = descend(node, steps[i], shortened(path_text(steps, i)), key);
     if (!wrong.empty()) return Mistake{key, path, wrong};
   }
   *node = std::move(value);

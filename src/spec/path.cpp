@@ -51,6 +51,14 @@ std::string key_path(const std::string& path, const std::string& key) {
 
 std::string item_path(const std::string& path, std::size_t index) { return path + "[" + std::to_string(index) + "]"; }
 
+std::string shortened(const std::string& path) {
+  constexpr std::size_t longest = 300;
+  if (path.size() <= longest) return path;
+  std::size_t end = longest;
+  while (end > 0 && (static_cast<unsigned char>(path[end]) & 0xC0) == 0x80) --end;  // never within a character
+  return path.substr(0, end) + "...";
+}
+
 std::string path_text(const std::vector<Step>& steps, std::size_t count) {
   std::string path;
   for (std::size_t i = 0; i < count && i < steps.size(); ++i) {

@@ -22,6 +22,9 @@ std::vector<Step> parse_path(const std::string& text);
 std::string key_path(const std::string& path, const std::string& key);
 std::string item_path(const std::string& path, std::size_t index);
 
+/// A path as messages show it: keys have any length, messages are read by people.
+std::string shortened(const std::string& path);
+
 /// The path of the first `count` steps.
 std::string path_text(const std::vector<Step>& steps, std::size_t count);
 

@@ -185,7 +185,7 @@ TEST_CASE("a missing, truncated or foreign checkpoint is refused with its file a
   write_file_atomically(state, good_state);
 
   fs::rename(final_folder, run / "elsewhere");
-  CHECK(message() == run.string() + ": no stage \"\" with a model; those with one: none");
+  CHECK(message() == run.string() + ": no stage has left a model (checkpoints/<stage>/final); run its spec to the end");
   fs::rename(run / "elsewhere", final_folder);
   CHECK(message_of(run / "checkpoints") ==
         (run / "checkpoints").string() + ": not a run folder (no spec.json and results.json in it); expected one such as "

@@ -79,6 +79,9 @@ TEST_CASE("an override is named in one printable line, whatever was given", "[fu
   };
   CHECK(text("\x1b[2J") == "--set ?[2J: expected key.path=value");
   CHECK(text("a=\xFF") == "--set a=?: expected UTF-8");
+  const std::string endless(5000, 'k');
+  CHECK(text(endless + "[0]=1").size() < 1000);
+  CHECK(text(endless + ".a[7].b=1").size() < 1000);
   CHECK(text(std::string(1000, 'x')) == "--set " + std::string(200, 'x') + "...: expected key.path=value");
 }
 
