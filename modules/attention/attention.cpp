@@ -10,7 +10,9 @@ namespace headlab {
 void AttentionOptions::describe(Fields& fields) {
   fields.add("heads", heads, "number of attention heads").at_least(1);
   fields.add("head_width", head_width, "width of a head's queries and keys").at_least(1).means("absent: d_model / heads");
-  fields.add("value_width", value_width, "width of a head's values, and so of its output").at_least(1).means("absent: head_width");
+  fields.add("value_width", value_width, "width of a head's values, and so of its output")
+      .at_least(1)
+      .means("absent: head_width");
   fields.add("project", project, "makes queries, keys and values");
   fields.add("then", then, "adapters after the projection, in order");
   fields.add("position", position, "positions inside the attention");

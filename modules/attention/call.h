@@ -63,8 +63,8 @@ struct AttentionShape {
 };
 using Shape = std::shared_ptr<AttentionShape>;
 
-/// Query-key pairs that one head sees: the T queries are the last of S keys where the attention is causal or has a window.
-/// window 0: none; causal: key j of query i iff 0 <= i - j (< window); otherwise |i - j| < window.
+/// Query-key pairs that one head sees: the T queries are the last of S keys where the attention is causal or has a
+/// window. A window of 0 is none; causal: key j of query i iff 0 <= i - j (< window); otherwise |i - j| < window.
 int64_t seen_pairs(int64_t T, int64_t S, bool causal, int64_t window);
 
 /// Gives `shape` `groups` original key/value groups (a divisor of its original heads), less those that no head left reads (all stay where groups

@@ -28,7 +28,8 @@ void attention_rules(const AttentionOptions& options, int64_t width, bool cross,
     if (!problem.empty()) problems.add(at("position"), problem);
   }
   if (cross && positions().traits(position).self_alone)
-    problems.add(at("position"), position + ": expected a self-attention; a cross-attention's queries and keys share no positions");
+    problems.add(at("position"),
+                 position + ": expected a self-attention; a cross-attention's queries and keys share no positions");
   if (options.project.type() == "grouped") {
     const auto groups = options.project.as<GroupedProjectOptions>().groups;
     if (options.heads % groups != 0)
@@ -60,7 +61,8 @@ void attention_rules(const AttentionOptions& options, int64_t width, bool cross,
         problems.add(at("gates"), gate.type() + " can't stand beside route_experts, whose heads differ from token to token");
     const auto refuse = [&](const std::string& field, const std::string& type, const Traits& traits) {
       if (traits.needs_heads)
-        problems.add(at(field), type + " can't go with routed experts: it has parameters for each head, and a token's heads differ");
+        problems.add(at(field),
+                     type + " can't go with routed experts: it has parameters for each head, and a token's heads differ");
     };
     refuse("position", position, positions().traits(position));
     refuse("weigh.score", options.weigh.score.type(), scores().traits(options.weigh.score.type()));

@@ -17,8 +17,8 @@ struct HeadOutline {
   std::vector<int64_t> window_H;  // as HeadPlan's
 };
 
-// flops(...): floating-point operations of the products of matrices in one pass over one text, a multiply-add counted as
-// 2. What is done element by element (norms, activations, softmax, biases) is left out.
+// flops(...): floating-point operations of the products of matrices in one pass over one text, a multiply-add counted
+// as 2. What is done element by element (norms, activations, softmax, biases) is left out.
 
 /// Queries, and what a cache stores of keys and values.
 struct Project : torch::nn::Module, Initialised {
@@ -51,7 +51,7 @@ struct Position : torch::nn::Module {
   virtual Tensor rotate(Tensor x_BHTK, const Tensor& /*positions*/) { return x_BHTK; }
   /// Whether bias() gives one.
   virtual bool has_bias() const { return false; }
-  /// Added to the scores. q_pos: [T] or [B,T]; k_pos: of all keys, cached ones too, [S] or [B,S] -> [1,H,T,S] or [B,H,T,S].
+  /// Added to the scores. q_pos [T] or [B,T], k_pos (of all keys, cached ones too) [S] or [B,S] -> [1,H,T,S] or [B,H,T,S].
   virtual Tensor bias(const Tensor& /*q_pos*/, const Tensor& /*k_pos*/) { return {}; }
   /// Whether a pass made now would send gradients through the bias: LibTorch's fused kernel takes no such bias.
   virtual bool learns_bias() const { return false; }

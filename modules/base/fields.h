@@ -148,7 +148,8 @@ class Fields {
                        [&list]() -> Options& { return list.emplace_back(); }, [&list] { list.clear(); }, /*laid_over=*/false};
     return push(Field(name, Field::Value(std::move(erased)), help));
   }
-  /// The same, for elements that start as `start()`, called when one is read: the fields before this one have their values.
+  /// The same, for elements that start as `start()`, called when one is read: the fields before this one have their
+  /// values.
   template <class T>
     requires std::is_base_of_v<Options, T>
   Field& add(const std::string& name, std::vector<T>& list, std::function<T()> start, const std::string& help) {

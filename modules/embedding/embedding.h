@@ -54,7 +54,9 @@ class Sinusoidal : public AddedPosition {
 struct LearnedPositionOptions : Described<LearnedPositionOptions> {
   std::optional<double> deviation;
   void describe(Fields& fields) override {
-    fields.add("deviation", deviation, "standard deviation of the table at the start").at_least(0).means("absent: 1/sqrt(d_model)");
+    fields.add("deviation", deviation, "standard deviation of the table at the start")
+        .at_least(0)
+        .means("absent: 1/sqrt(d_model)");
   }
 };
 

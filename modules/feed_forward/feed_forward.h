@@ -63,7 +63,7 @@ struct GeluFeedForward : PositionWise {
   GeluFeedForward(const PositionWiseOptions& options, int64_t width);
 };
 
-/// (swish(x W + b) * (x V + c)) W_2 + b_2, swish(a) = a sigmoid(a); without biases as in the paper   (2002.05202, eq. 6)
+/// (swish(x W + b) * (x V + c)) W_2 + b_2, swish(a) = a sigmoid(a); without biases by default   (2002.05202, eq. 6)
 /// W is `gate`, V `inner`, W_2 `outer`. The default inner width, 8 D / 3, gives the parameters of two layers of 4 D.
 class SwiGlu : public FeedForward {
  public:

@@ -43,8 +43,8 @@ const Residuals& residuals() {
       Residuals("residual", "where a sublayer's norm stands")
           .entry<PreNorm, NoOptions>("pre", "norm before the sublayer, and one after the stack", "2002.04745")
           .entry<PostNorm, NoOptions>("post", "norm after the residual sum", "1706.03762")
-          .entry<SandwichNorm, NoOptions>("sandwich", "norms before and after the sublayer, both before the sum, and one after the stack",
-                                          "2105.13290");
+          .entry<SandwichNorm, NoOptions>(
+              "sandwich", "norms before and after the sublayer, both before the sum, and one after the stack", "2105.13290");
   return registry;
 }
 const Catalogue& residual_catalogue() { return residuals().catalogue(); }

@@ -22,6 +22,10 @@ void describe_numbers(Fields& fields, std::vector<int64_t>& layers) {
   fields.add("layers", layers, "numbers of the layers, the first is 0").at_least(0).required();
 }
 
+std::string expected_layer(int64_t layers, int64_t got) {
+  return "expected a layer from 0 to " + std::to_string(layers - 1) + ", got " + std::to_string(got);
+}
+
 template <class Override>
 void number_rules(const std::vector<Override>& per_layer, int64_t layers, Problems& problems) {
   std::map<int64_t, std::size_t> seen;  // layer: in which override
@@ -32,7 +36,7 @@ void number_rules(const std::vector<Override>& per_layer, int64_t layers, Proble
     for (std::size_t j = 0; j < numbers.size(); ++j) {
       const auto place = at + "[" + std::to_string(j) + "]";
       if (numbers[j] >= layers)
-        problems.add(place, "expected a layer from 0 to " + std::to_string(layers - 1) + ", got " + std::to_string(numbers[j]));
+        problems.add(place, expected_layer(layers, numbers[j]));
       else if (!seen.emplace(numbers[j], i).second)
         problems.add(place, "layer " + std::to_string(numbers[j]) + " stands in per_layer[" + std::to_string(seen[numbers[j]]) +
                                 "] already; say all about a layer in one place");
@@ -48,7 +52,7 @@ std::vector<LayerParts> parts_of(int64_t layers, const LayerParts& common, const
   for (const auto& one : per_layer)
     for (auto layer : one.layers) {
       if (layer < 0 || layer >= layers)
-        throw ShapeError("per_layer: expected a layer from 0 to " + std::to_string(layers - 1) + ", got " + std::to_string(layer));
+        throw ShapeError("per_layer: " + expected_layer(layers, layer));
       parts[static_cast<std::size_t>(layer)] = of(one);
     }
   return parts;
@@ -127,8 +131,10 @@ std::vector<LayerParts> DecoderOptions::parts() const {
 
 void stack_rules(const StackOptions& options, int64_t width, const std::string& prefix, Problems& problems) {
   attention_rules(options.attention, width, false, prefix + ".attention", problems);
-  for (std::size_t i = 0; i < options.per_layer.size(); ++i)
-    attention_rules(options.per_layer[i].attention, width, false, prefix + ".per_layer[" + std::to_string(i) + "].attention", problems);
+  for (std::size_t i = 0; i < options.per_layer.size(); ++i) {
+    const auto at = prefix + ".per_layer[" + std::to_string(i) + "].";
+    attention_rules(options.per_layer[i].attention, width, false, at + "attention", problems);
+  }
 }
 
 void stack_rules(const DecoderOptions& options, int64_t width, const std::string& prefix, Problems& problems) {

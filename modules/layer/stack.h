@@ -24,8 +24,8 @@ struct LayerParts {
   Choice feed_forward{feed_forward_catalogue, "relu"};
 };
 
-/// Layers that differ from the others of their stack. In a spec it starts as a copy of the stack's own options, and what the
-/// spec writes is laid over that.
+/// Layers that differ from the others of their stack. In a spec it starts as a copy of the stack's own options, and
+/// what the spec writes is laid over that.
 struct LayerOverride : Described<LayerOverride> {
   std::vector<int64_t> layers;
   AttentionOptions attention;

@@ -13,8 +13,8 @@ struct ModelCost {
   int64_t cache_per_source = 0;   // and for each token of the source, as a cross-attention's keys and values
 };
 
-/// For a source of S tokens and a target of T; a model of one text has no source, and S is ignored. Attention is counted by
-/// the pairs that its masks leave: T (T + 1) / 2 a causal head, and a window's share where there is one.
+/// For a source of S tokens and a target of T; a model of one text has no source, and S is ignored. Attention is
+/// counted by the pairs that its masks leave: T (T + 1) / 2 a causal head, and a window's share where there is one.
 /// Throws UsageError for lengths below 1.
 ModelCost cost(const Model& model, int64_t S, int64_t T);
 

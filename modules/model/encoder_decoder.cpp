@@ -59,8 +59,9 @@ EncoderDecoder::EncoderDecoder(const EncoderDecoderOptions& options, const Model
                        std::to_string(context.source_vocabulary) + " and " + std::to_string(context.target_vocabulary) +
                        " tokens; use a joint tokenizer or \"target\"");
     if (source_width != options.d_model)
-      throw ShapeError("model.embedding.tie: \"all\" expects one width for source and target, got " + std::to_string(source_width) +
-                       " and " + std::to_string(options.d_model) + "; use \"target\" or \"none\"");
+      throw ShapeError("model.embedding.tie: \"all\" expects one width for source and target, got " +
+                       std::to_string(source_width) + " and " + std::to_string(options.d_model) +
+                       "; use \"target\" or \"none\"");
     tokens = table("tokens", context.target_vocabulary, options.d_model);
   } else {
     source_tokens = table("source_tokens", context.source_vocabulary, source_width);

@@ -62,8 +62,8 @@ class RmsNorm : public Norm {
   Tensor weight;  // gamma, [D]; undefined where not affine
 };
 
-/// gamma * (x - min) / (max - min + epsilon) + beta, the least and the largest of the vector's own numbers: they become 0 and
-/// (nearly) 1.
+/// gamma * (x - min) / (max - min + epsilon) + beta, the least and the largest of the vector's own numbers: they become
+/// 0 and (nearly) 1.
 class MinMaxNorm : public Norm {
  public:
   MinMaxNorm(const MinMaxOptions& options, int64_t width);

@@ -11,8 +11,8 @@ namespace headlab {
 /// "channel": one of the D channels in the whole text, the same draw for all tokens (1512.05287).
 const std::vector<std::string>& dropout_kinds();
 
-/// Inverted dropout: x * mask / (1 - p), mask 0 with probability p, so that E[y] = x; x itself where p is 0 or `training` is
-/// false. x_BTD -> x_BTD. Throws std::logic_error for an unknown kind (options know theirs).
+/// Inverted dropout: x * mask / (1 - p), mask 0 with probability p, so that E[y] = x; x itself where p is 0 or
+/// `training` is false. x_BTD -> x_BTD. Throws std::logic_error for an unknown kind (options know theirs).
 Tensor drop(const Tensor& x_BTD, double p, bool training, const std::string& kind);
 
 }  // namespace headlab

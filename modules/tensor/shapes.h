@@ -7,8 +7,8 @@
 #include "modules/base/error.h"
 
 /// The letters that a tensor's name ends in, one a dimension:
-///   B batch   T query length   S key length   D model width   H heads   G key/value groups   K head width (of v and z: the
-///   width of values, where that is another)
+///   B batch   T query length   S key length   D model width   H heads   G key/value groups
+///   K head width (of v and z: the width of values, where that is another)
 ///   V vocabulary   F feed-forward width   E experts   L layers   k heads chosen for a token
 /// `q_BHTK` is a tensor [batch, heads, query length, head width].
 namespace headlab {
@@ -23,7 +23,8 @@ inline ShapeError wrong_shape(const std::string& where, const std::string& expec
   return ShapeError(where + ": expected " + expected + ", got " + shape_text(got));
 }
 
-/// The type itself, or float where it has fewer than 32 bits: for angles and distances, which half precision can't hold.
+/// The type itself, or float where it has fewer than 32 bits: for angles and distances, which half precision can't
+/// hold.
 inline torch::Dtype at_least_float(torch::Dtype type) {
   return type == torch::kHalf || type == torch::kBFloat16 ? torch::kFloat : type;
 }

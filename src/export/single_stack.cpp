@@ -48,9 +48,9 @@ def generate_ids(self, ids: Tensor, tokens: int) -> Tensor:
     live = torch.ones([ids.size(0)], dtype=11, device=ids.device)
     written = 0
     while written < tokens:
-        if self.pad < logits.size(1) and self.pad != self.eos:
+        if self.pad >= 0 and self.pad < logits.size(1) and self.pad != self.eos:
             logits[:, self.pad] = float("-inf")
-        if self.bos < logits.size(1) and self.bos != self.eos:
+        if self.bos >= 0 and self.bos < logits.size(1) and self.bos != self.eos:
             logits[:, self.bos] = float("-inf")
         token = logits.argmax(1)
         live = live & (token != self.eos)

@@ -62,8 +62,8 @@ std::string head_counts(const Model& model) {
   std::string text;
   for (const auto& [stack, layers] : model.heads()) {
     text += (text.empty() ? "" : ", ") + stack_name(stack) + " ";
-    const bool even = std::all_of(layers.begin(), layers.end(), [&](const auto& one) { return one.size() == layers.front().size(); });
-    if (even && !layers.empty()) {
+    const auto as_first = [&](const auto& one) { return one.size() == layers.front().size(); };
+    if (!layers.empty() && std::all_of(layers.begin(), layers.end(), as_first)) {
       text += std::to_string(layers.size()) + " x " + std::to_string(layers.front().size());
       continue;
     }

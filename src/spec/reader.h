@@ -17,8 +17,8 @@ namespace headlab {
 /// its own values could be read, so that they see nothing out of range. At the top, keys that begin with "$schema" are
 /// accepted.
 ///
-/// An item of a list whose items start with values (per_layer) keeps what it does not write; a choice there that is named as
-/// it is keeps its options too.
+/// An item of a list whose items start with values (per_layer) keeps what it does not write; a choice there that is
+/// named as it is keeps its options too.
 ///
 /// A choice is the name of an entry, whose options then have that entry's defaults, or an object with its "type"; a
 /// keyed choice (stages) is {"prune": {...}} or "prune".

@@ -70,7 +70,8 @@ class LanguageModel : public Task, public WritesText {
 
   std::vector<int64_t> encode(const std::string& prompt) const override { return codec_->encode(prompt); }
   std::string decode(const std::vector<int64_t>& ids) const override { return codec_->decode(ids); }
-  TextIds text_ids() const override { return {codec_->pad_id(), codec_->bos_id(), codec_->eos_id()}; }
+  TextIds text_ids() const override { return {codec_->pad_id(), codec_->bos_id(), codec_->eos_id(), codec_->unk_id()}; }
+  TextKind reads() const override { return {text_ids(), false}; }
   const TextCodec& codec() const { return *codec_; }
 
  private:

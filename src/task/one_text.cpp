@@ -5,6 +5,10 @@
 
 namespace headlab {
 
+TextIds text_ids(const Tokenizer& tokenizer) {
+  return {tokenizer.pad_id(), tokenizer.bos_id(), tokenizer.eos_id(), tokenizer.unk_id()};
+}
+
 Tokenizer one_tokenizer(const TokenizerOptions& options, const std::vector<std::string>& lines,
                         const TaskContext& context) {
   if (const auto* saved = context.file("tokenizer.model")) return Tokenizer::from_bytes(*saved);

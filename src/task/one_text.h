@@ -7,6 +7,9 @@
 /// What tasks share whose model reads one text and says something of it.
 namespace headlab {
 
+/// The special ids of a tokenizer.
+TextIds text_ids(const Tokenizer& tokenizer);
+
 /// The tokenizer of an earlier run, of the options' file, or trained on these lines.
 Tokenizer one_tokenizer(const TokenizerOptions& options, const std::vector<std::string>& lines,
                         const TaskContext& context);

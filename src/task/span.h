@@ -63,6 +63,7 @@ class SpanTask : public Task {
   MetricNames metrics() const override { return SpanOptions().metrics(); }
   Evaluation evaluate(Model& model, const EvaluateOptions& options,
                       const std::map<Stack, Tensor>& scale) const override;
+  TextKind reads() const override { return {text_ids(*tokenizer_), false}; }
   std::map<std::string, std::string> files() const override { return {{"tokenizer.model", tokenizer_->serialized()}}; }
 
  private:

@@ -57,6 +57,7 @@ class Tagging : public Task {
   MetricNames metrics() const override { return metrics_; }
   Evaluation evaluate(Model& model, const EvaluateOptions& options,
                       const std::map<Stack, Tensor>& scale) const override;
+  TextKind reads() const override { return {text_ids(*tokenizer_), false}; }
   std::map<std::string, std::string> files() const override;
   const Labels& labels() const { return labels_; }
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "modules/model/model.h"
-#include "src/decode/search.h"
+#include "src/decode/generate.h"
 #include "src/metrics/names.h"
 
 namespace headlab {
@@ -77,16 +77,6 @@ class Task {
   /// Files that belong to an exported model and a run folder, by name: tokenizers and lists of labels, all named
   /// *.model.
   virtual std::map<std::string, std::string> files() const = 0;
-};
-
-/// A task whose model writes text: what generation needs of it.
-struct WritesText {
-  virtual ~WritesText() = default;
-  /// Ids of a prompt, without bos.
-  virtual std::vector<int64_t> encode(const std::string& prompt) const = 0;
-  /// The text of ids; pad, bos and unknown ids give none.
-  virtual std::string decode(const std::vector<int64_t>& ids) const = 0;
-  virtual TextIds text_ids() const = 0;
 };
 
 /// What can be known of a task before its data is read. The options of every task derive from it, so that a spec's

@@ -80,8 +80,6 @@ const Catalogue& translation_data_catalogue() {
   return catalogue;
 }
 
-TextIds text_ids(const Tokenizer& tokenizer) { return {tokenizer.pad_id(), tokenizer.bos_id(), tokenizer.eos_id(), tokenizer.unk_id()}; }
-
 void ParallelFilesOptions::describe(Fields& fields) {
   fields.add("train_source", train_source, "file, looked for beside the spec and in HEADLAB_DATA").required().file();
   fields.add("train_target", train_target, "its translation").required().file();
@@ -130,7 +128,12 @@ Translation::Translation(const TranslationOptions& options, const TaskContext& c
     part.pairs = encode_pairs(part.text, tokenizers_->source, tokenizers_->target, training ? options.max_length : 0,
                               training ? KeepLines::usable : KeepLines::all);
     counts += (counts.empty() ? "" : " / ") + with_commas(static_cast<int64_t>(part.pairs.source.size()));
-    report_[split] = {{"pairs", part.pairs.source.size()}};
+    int64_t tokens = 0, unknown = 0;  // of the targets
+    for (const auto& ids : part.pairs.target) {
+      tokens += static_cast<int64_t>(ids.size());
+      unknown += std::count(ids.begin(), ids.end(), tokenizers_->target.unk_id());
+    }
+    report_[split] = {{"pairs", part.pairs.source.size()}, {"tokens", tokens}, {"unknown", unknown}};
     report_[split].update(part.text.report.counts());
   }
   const auto& report = parts_.at("train").text.report;

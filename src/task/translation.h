@@ -4,6 +4,7 @@
 #include "src/data/parallel_text.h"
 #include "src/data/tokenizers.h"
 #include "src/decode/pad.h"
+#include "src/task/one_text.h"
 #include "src/task/task.h"
 
 namespace headlab {
@@ -59,7 +60,5 @@ class Translation : public Task {
   std::string summary_;
   nlohmann::ordered_json report_;
 };
-
-TextIds text_ids(const Tokenizer& tokenizer);
 
 }  // namespace headlab

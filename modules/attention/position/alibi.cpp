@@ -13,7 +13,9 @@ void AlibiOptions::describe(Fields& fields) {
 }
 
 std::vector<double> alibi_slopes(int64_t H) {
-  const auto geometric = [](int64_t n, int64_t i) { return std::exp2(-8.0 * static_cast<double>(i + 1) / static_cast<double>(n)); };
+  const auto geometric = [](int64_t n, int64_t i) {
+    return std::exp2(-8.0 * static_cast<double>(i + 1) / static_cast<double>(n));
+  };
   int64_t power = 1;
   while (2 * power <= H) power *= 2;
   std::vector<double> slopes;

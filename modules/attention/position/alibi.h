@@ -14,8 +14,8 @@ struct AlibiOptions : Described<AlibiOptions> {
 ///   outside   softmax(q k^T / sqrt(K) - m_h |i - j|)          as the paper has it
 ///   inside    softmax((q k^T - m_h |i - j|) / sqrt(K))        the bias is scaled with the scores
 /// with a slope m_h for each original head: alibi_slopes(), fixed, or learned from these on (then of any sign).
-/// q_pos [T] or [B,T], k_pos [S] or [B,S] -> bias [1,H,T,S] or [B,H,T,S]. A removed head takes its slope with it, the others
-/// keep theirs. Distances are never of less than 32 bits.
+/// q_pos [T] or [B,T], k_pos [S] or [B,S] -> bias [1,H,T,S] or [B,H,T,S].
+/// A removed head takes its slope with it, the others keep theirs. Distances are never of less than 32 bits.
 class Alibi : public Position, public Initialised {
  public:
   Alibi(const AlibiOptions& options, Shape shape);
@@ -32,8 +32,8 @@ class Alibi : public Position, public Initialised {
   Tensor slope;  // m, [H]; a parameter where learned, else a buffer
 };
 
-/// The slopes of the paper for H heads. For a power of two 2^(-8/H), 2^(-16/H), ..., 2^-8; otherwise those of the largest
-/// power of two P below H, then every other one of those of 2P, from the first on.
+/// The slopes of the paper for H heads. For a power of two 2^(-8/H), 2^(-16/H), ..., 2^-8; otherwise those of the
+/// largest power of two P below H, then every other one of those of 2P, from the first on.
 std::vector<double> alibi_slopes(int64_t H);
 
 }  // namespace headlab

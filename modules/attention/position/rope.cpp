@@ -17,7 +17,9 @@ int64_t rotated_width(const RopeOptions& options, int64_t K) {
 void RopeOptions::describe(Fields& fields) {
   fields.add("base", base, "longest wavelength is 2 pi base positions").above(1);
   fields.add("fraction", fraction, "share of a head's numbers that is rotated").above(0).at_most(1);
-  fields.add("scaling", scaling, "for texts longer than those of training: positions divided by factor, or the base raised so that slow pairs turn more slowly")
+  fields.add("scaling", scaling,
+             "for texts longer than those of training: positions divided by factor (linear), or a base so much larger that "
+             "the slowest pair turns factor times more slowly (ntk)")
       .one_of({"none", "linear", "ntk"});
   fields.add("factor", factor, "how many times longer; for linear and ntk").at_least(1);
 }

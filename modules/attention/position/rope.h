@@ -15,8 +15,8 @@ struct RopeOptions : Described<RopeOptions> {
   void rules(Problems& problems) const override;
 };
 
-/// Rotates each pair (x_2i, x_2i+1) of the first R numbers of q and k by an angle p w_i, p the position, so that scores depend
-/// on distance alone; the other K - R numbers stay as they are.          (2104.09864, eq. 15)
+/// Rotates each pair (x_2i, x_2i+1) of the first R numbers of q and k by an angle p w_i, p the position, so that scores
+/// depend on distance alone; the other K - R numbers stay as they are.          (2104.09864, eq. 15)
 ///   R = the largest even number up to fraction * K,   w_i = base^(-2i/R),  i = 0 .. R/2 - 1
 /// For texts longer than those of training, by a factor s >= 1:
 ///   linear   w_i / s: all positions are squeezed into the trained range          (2306.15595, eq. 4)

@@ -47,7 +47,9 @@ void MixHeads::axes(HeadAxes axes) const {
 }
 
 int64_t MixHeads::flops(int64_t, int64_t S) const {
-  const auto of = [&](const Tensor& lambda, int64_t width) { return lambda.defined() ? 2 * S * shape_->G() * shape_->H() * width : 0; };
+  const auto of = [&](const Tensor& lambda, int64_t width) {
+    return lambda.defined() ? 2 * S * shape_->G() * shape_->H() * width : 0;
+  };
   return of(key_mix, shape_->head_width) + of(value_mix, shape_->value_width);
 }
 

@@ -66,14 +66,15 @@ std::vector<Tensor> StandardProject::split_memory(const Tensor& both) const {
 
 Tensor StandardProject::query(const Tensor& x_BTD, const HeadPlan&) {
   if (shape_->cross) return split_heads(F::linear(x_BTD, query_weight, query_bias), shape_->head_width);
-  const auto rows = shape_->H() * shape_->head_width;
-  return split_heads(F::linear(x_BTD, weight.narrow(0, 0, rows), bias.defined() ? bias.narrow(0, 0, rows) : bias), shape_->head_width);
+  const auto K = shape_->head_width, rows = shape_->H() * K;
+  return split_heads(F::linear(x_BTD, weight.narrow(0, 0, rows), bias.defined() ? bias.narrow(0, 0, rows) : bias), K);
 }
 
 std::vector<Tensor> StandardProject::remember(const Tensor& memory_BSD) {
   if (shape_->cross) return split_memory(F::linear(memory_BSD, memory_weight, memory_bias));
   const auto first = shape_->H() * shape_->head_width, rows = key_rows() + value_rows();
-  return split_memory(F::linear(memory_BSD, weight.narrow(0, first, rows), bias.defined() ? bias.narrow(0, first, rows) : bias));
+  return split_memory(
+      F::linear(memory_BSD, weight.narrow(0, first, rows), bias.defined() ? bias.narrow(0, first, rows) : bias));
 }
 
 std::vector<Tensor> StandardProject::all(const Tensor& x_BTD, const HeadPlan& plan) {

@@ -12,7 +12,7 @@ struct DotProductOptions : Described<DotProductOptions> {
 };
 
 /// s = scale * q k^T          (1706.03762, section 3.2.1)
-/// Why 1/sqrt(K): for independent entries of q (mean m_q, variance v_q) and k (m_k, v_k) a product q k^T has the variance
+/// Why 1/sqrt(K): with independent entries of q (mean m_q, variance v_q) and k (m_k, v_k) a product has the variance
 ///   K ((v_q + m_q^2)(v_k + m_k^2) - m_q^2 m_k^2),  which is K sigma^4 for means of 0 and variances sigma^2,
 /// and 1/sqrt(K) takes the K away.
 class DotProduct : public Score {

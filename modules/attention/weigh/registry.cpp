@@ -5,10 +5,11 @@
 namespace headlab {
 
 const Scores& scores() {
-  static const Scores registry = Scores("score", "compares queries and keys")
-                                     .entry<DotProduct, DotProductOptions>("dot_product", "scaled dot product", "1706.03762")
-                                     .entry<Additive, AdditiveOptions>("additive", "a hidden layer over query and key", "1409.0473",
-                                                                       Traits{.needs_heads = true});
+  static const Scores registry =
+      Scores("score", "compares queries and keys")
+          .entry<DotProduct, DotProductOptions>("dot_product", "scaled dot product", "1706.03762")
+          .entry<Additive, AdditiveOptions>("additive", "a hidden layer over query and key", "1409.0473",
+                                            Traits{.needs_heads = true});
   return registry;
 }
 const Catalogue& score_catalogue() { return scores().catalogue(); }

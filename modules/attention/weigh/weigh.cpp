@@ -123,7 +123,8 @@ Tensor windowed_attention(const Tensor& q_BHTK, const Tensor& k_BGSK, const Tens
   // Block n of the queries sees blocks n-1 and n of the keys; the block before the first is padding.
   const auto queries = pad(q_BHTK, 0).unflatten(2, at::IntArrayRef{blocks, window}).transpose(1, 2).flatten(0, 1);
   const auto pairs = [&](const Tensor& x) {
-    return pad(x, window).unfold(2, 2 * window, window).permute({0, 2, 1, 4, 3}).reshape({B * blocks, G, 2 * window, x.size(3)});
+    const auto pair = pad(x, window).unfold(2, 2 * window, window).permute({0, 2, 1, 4, 3});
+    return pair.reshape({B * blocks, G, 2 * window, x.size(3)});
   };
   const auto options = q_BHTK.options().dtype(torch::kLong).requires_grad(false);
   const auto back = (torch::arange(window, options) + window).unsqueeze(1) - torch::arange(2 * window, options);
@@ -135,7 +136,8 @@ Tensor windowed_attention(const Tensor& q_BHTK, const Tensor& k_BGSK, const Tens
   block.k_BGSK = pairs(k_BGSK);
   block.v_BGSK = pairs(v_BGSK);
   const auto z = one_call(block, mask, 0.0, false, factor);  // [B*blocks, H, window, K]
-  return z.unflatten(0, at::IntArrayRef{B, blocks}).transpose(1, 2).reshape({B, H, blocks * window, v_BGSK.size(3)}).narrow(2, 0, T);
+  const auto by_token = z.unflatten(0, at::IntArrayRef{B, blocks}).transpose(1, 2);
+  return by_token.reshape({B, H, blocks * window, v_BGSK.size(3)}).narrow(2, 0, T);
 }
 
 Tensor Weigh::one_block(const HeadBlock& block, const AttentionCall& call, bool from_start) {

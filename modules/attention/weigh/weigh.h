@@ -18,8 +18,8 @@ struct WeighOptions : Described<WeighOptions> {
 /// z_BHTK = sum_S normalise_S(score(q_BHTK, k_BHSK) + bias_BHTS, hidden keys -inf) v_BHSK      (1706.03762, eq. 1)
 /// A row with nothing to attend to gives zeros, and gradients that are zero.
 /// Heads are cut into blocks of equal window and equal group ratio; each block is one call of LibTorch's
-/// scaled_dot_product_attention where the score is a scaled dot product, the normaliser softmax, and nobody asks for scores
-/// or weights. A causal block much shorter than the text pays for its window, not for the text.
+/// scaled_dot_product_attention where the score is a scaled dot product, the normaliser softmax, and nobody asks for
+/// scores or weights. A causal block much shorter than the text pays for its window, not for the text.
 class Weigh : public torch::nn::Module {
  public:
   Weigh(const WeighOptions& options, Shape shape);
@@ -28,8 +28,8 @@ class Weigh : public torch::nn::Module {
   Tensor forward(const Tensor& q_BHTK, const Tensor& k_BGSK, const Tensor& v_BGSK, const std::vector<int64_t>& group_of,
                  const HeadPlan& plan, const Tensor& bias, const AttentionCall& call, bool from_start);
 
-  /// True where a pass like `run`, in the present mode, uses LibTorch's fused kernel: no dropout of weights and no bias that
-  /// learns (`bias_learns`), for which it falls back to products of its own.
+  /// True where a pass like `run`, in the present mode, uses LibTorch's fused kernel: no dropout of weights and no bias
+  /// that learns (`bias_learns`), for which it falls back to products of its own.
   bool fusable(Site site, const Forward& run, bool bias_learns = false) const;
   int64_t flops(int64_t T, int64_t S, int64_t slots, int64_t pairs, int64_t value_width) const {
     return score->flops(T, S, slots, pairs) + 2 * pairs * value_width;
