@@ -69,7 +69,7 @@ TEST_CASE("the number of threads and the precision are part of a run's identity,
 
 TEST_CASE("a second program is kept out of a run that another is at, which ends as if it had been alone", "[faults]") {
   const TinyFiles files;
-  const auto spec = long_spec(files, "60");
+  const auto spec = long_spec(files, "30");
   const std::vector<std::string> arguments{"run", spec, "--out", files.out(), "--threads", "1", "--quiet"};
   Running first(headlab_command(arguments));
   REQUIRE(wait_until([&] { return has_checkpoint(files.out()) || first.ended(); }));
