@@ -15,9 +15,10 @@ namespace headlab {
 /// and of a decoder over the vocabulary, for texts without padding:
 ///   begin(ids_BT) -> (logits_BV, caches)                      logits of the token that follows
 ///   step(ids_B1, length, caches) -> (logits_BV, caches)       `length`: tokens read before this one
-///   generate_ids(ids_BT, tokens) -> ids_B?                    the most probable next tokens, one after another, until each
-///                                                             row wrote eos or `tokens` were written; padded with pad.
-///                                                             pad and bos are never written, as in src/decode/search.h
+///   generate_ids(ids_BT, tokens) -> ids_B?                    ids: bos and what is given. The most probable next tokens, one
+///                                                             after another, until each row wrote eos or `tokens` were
+///                                                             written; padded with pad. pad and bos are never written, as
+///                                                             in src/decode/search.h
 /// Attributes: pad, bos, eos, max_length.
 ///
 /// What the file holds is loaded and compared with the eager model at other batch sizes and lengths before it takes its

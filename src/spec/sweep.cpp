@@ -113,6 +113,12 @@ class Expansion {
         if (seeds->items[i].text == seeds->items[j].text)
           add(seeds->items[i].at, item_path("seeds", i), "the seed " + seeds->items[i].text + " is there already");
     throw_mistakes(mistakes_);
+    const std::size_t count = sets.size() * (seeds ? seeds->items.size() : 1), each = values_in(document_.root());
+    if (count > most_runs || count > most_values / std::max<std::size_t>(each, 1)) {
+      add(seeds ? seeds->at : arms->at, seeds ? "seeds" : "arms", "expected at most " + std::to_string(most_runs) + " runs, and fewer of a large spec; got " +
+                                                                      std::to_string(count) + " runs of a spec with " + std::to_string(each) + " values");
+      throw_mistakes(mistakes_);
+    }
     Document base = without(document_, {"arms", "seeds"});
     std::vector<Variant> variants;
     for (const auto& [name, set] : sets) {
@@ -128,7 +134,6 @@ class Expansion {
         variants.push_back(std::move(variant));
       }
     }
-    if (variants.size() > most_runs) add(seeds ? seeds->at : arms->at, seeds ? "seeds" : "arms", "expected at most 10000 runs");
     throw_mistakes(mistakes_);
     return variants;
   }

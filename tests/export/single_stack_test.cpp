@@ -38,7 +38,8 @@ TEST_CASE("an exported decoder gives the model's logits at any batch and length,
     CHECK(report.max_difference < 1e-5);
     auto file = torch::jit::load(path.string());
     const auto prompt = random_ids({3, 4}, small_vocabulary, "prompt");
-    const auto got = file.get_method("generate_ids")({prompt, int64_t{10}}).toTensor();
+    const auto begun = torch::cat({torch::full({3, 1}, toy_ids.bos, torch::kLong), prompt}, 1);
+    const auto got = file.get_method("generate_ids")({begun, int64_t{10}}).toTensor();
 
     SearchOptions search_options;
     search_options.beam = 1;

@@ -93,7 +93,7 @@ TEST_CASE("dropped-keys: unknown, misplaced, repeated and mistyped keys end with
   const auto out = (folder.path() / "runs").string();
   const std::vector<std::pair<std::string, std::string>> rows{
       {R"({"name": "x", "stages": ["train"], "learning_rate": 0.1})",
-       "x.json:1:36: learning_rate: unknown key (accepted: name, question, seed,"},
+       "x.json:1:36: learning_rate: unknown key (accepted: name, question, paper, seed,"},
       {R"({"name": "x", "stages": [{"train": {"learning_rate": 0.1}}]})",
        "x.json:1:37: stages[0].train.learning_rate: unknown key (accepted by train: "},
       {R"({"name": "x", "stages": [{"train": {"num-epochs": 3}}]})",

@@ -86,9 +86,13 @@ TEST_CASE("training lines that can't be used are skipped, counted by reason and 
   REQUIRE(run.code == 0);
   CHECK_THAT(run.out, ContainsSubstring("32 / 8 / 8 pairs; ") &&
                           ContainsSubstring("7 lines skipped (2 empty, 3 too long, 1 not UTF-8, 1 with NUL)"));
-  CHECK(results_of(files.run())["data"]["train"] == nlohmann::json{{"pairs", 32}, {"lines", 39}, {"skipped", 7}, {"empty", 2},
-                                                                    {"too_long", 3}, {"not_utf8", 1}, {"with_nul", 1}, {"crlf", 2},
-                                                                    {"byte_order_marks", 1}});
+  auto told = results_of(files.run())["data"]["train"];
+  CHECK(told["tokens"].get<int64_t>() >= 32);
+  CHECK(told["unknown"] == 0);
+  told.erase("tokens");
+  told.erase("unknown");
+  CHECK(told == nlohmann::json{{"pairs", 32}, {"lines", 39}, {"skipped", 7}, {"empty", 2}, {"too_long", 3}, {"not_utf8", 1},
+                               {"with_nul", 1}, {"crlf", 2}, {"byte_order_marks", 1}});
 }
 
 TEST_CASE("a line to evaluate that can't be used is an error with its file and number", "[faults]") {

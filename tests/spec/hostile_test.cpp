@@ -71,9 +71,9 @@ TEST_CASE("a sweep whose runs would fill the memory is refused with its size") {
   std::string numbers = "0", runs = "0";
   for (int i = 1; i < 5000; ++i) numbers += "," + std::to_string(i);
   for (int i = 1; i < 5000; ++i) runs += "," + std::to_string(i);
-  CHECK_THAT(wrong_sweep("{\"seeds\": [" + numbers + "], \"sweep\": {\"model.vocabulary\": [" + runs + "]}}"),
+  CHECK_THAT(wrong_sweep("{\"numbers\": [" + numbers + "], \"sweep\": {\"model.vocabulary\": [" + runs + "]}}"),
              ContainsSubstring("x.json:1:") && ContainsSubstring("sweep: expected a smaller sweep: 5000 runs of a spec with 5002 values are too many to hold at once"));
-  CHECK(expand(Document::parse_text("{\"seeds\": [1, 2], \"sweep\": {\"model.vocabulary\": [" + runs + "]}}", "x.json")).size() == 5000);
+  CHECK(expand(Document::parse_text("{\"numbers\": [1, 2], \"sweep\": {\"model.vocabulary\": [" + runs + "]}}", "x.json")).size() == 5000);
 }
 
 TEST_CASE("a name of a claim that is far too long is refused before the run") {

@@ -57,6 +57,7 @@ class PlannedModel : public Model {
   std::vector<std::pair<Site, Mixer*>> mixers() const override { return {}; }
   int64_t max_length() const override { return 1000; }
   int64_t target_vocabulary() const override { return 0; }
+  int64_t flops(int64_t, int64_t) const override { return 0; }
 
  private:
   Plan plan_;
