@@ -11,8 +11,9 @@ if(HEADLAB_WERROR)
   target_compile_options(headlab_compile INTERFACE -Werror)
 endif()
 if(HEADLAB_SANITIZE)
+  # vptr: the check needs type information that LibTorch keeps to itself.
   target_compile_options(headlab_compile INTERFACE
-    -fsanitize=${HEADLAB_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+    -fsanitize=${HEADLAB_SANITIZE} -fno-sanitize=vptr -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(headlab_compile INTERFACE -fsanitize=${HEADLAB_SANITIZE})
 endif()
 if(CMAKE_GENERATOR MATCHES "Ninja" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")

@@ -4,7 +4,7 @@
 #include <sentencepiece_trainer.h>
 
 #include <algorithm>
-#include <regex>
+#include <cctype>
 #include <unordered_map>
 
 #include "modules/base/error.h"
@@ -29,17 +29,27 @@ class Lines : public sp::SentenceIterator {
   std::size_t at_ = 0;
 };
 
+/// The first number after `words`, of which each must follow the one before; empty where they are not there.
+std::string number_after(const std::string& text, const std::vector<std::string>& words) {
+  std::size_t at = 0;
+  for (const auto& word : words) {
+    at = text.find(word, at);
+    if (at == std::string::npos) return {};
+    at += word.size();
+  }
+  auto end = at;
+  while (end < text.size() && std::isdigit(static_cast<unsigned char>(text[end]))) ++end;
+  return text.substr(at, end - at);
+}
+
 /// SentencePiece says in prose what does not fit; its numbers are what the user needs.
 [[noreturn]] void refuse(const TokenizerOptions& options, const std::string& reason) {
   const std::string vocabulary = "vocabulary " + std::to_string(options.vocabulary);
-  std::smatch match;
-  if (std::regex_search(reason, match, std::regex("too high.*<= ([0-9]+)"))) {
-    throw Error(vocabulary + " is more than the text supports (max " + match[1].str() + ")");
-  }
-  if (std::regex_search(reason, match, std::regex("smaller than required_chars\\. ([0-9]+) vs ([0-9]+)"))) {
-    throw Error(vocabulary + " is less than the characters of the text need (min " + match[2].str() +
+  if (const auto most = number_after(reason, {"too high", "<= "}); !most.empty())
+    throw Error(vocabulary + " is more than the text supports (max " + most + ")");
+  if (const auto least = number_after(reason, {"smaller than required_chars. ", " vs "}); !least.empty())
+    throw Error(vocabulary + " is less than the characters of the text need (min " + least +
                 "); lower character_coverage leaves out rare characters");
-  }
   throw Error("training the tokenizer failed: " + reason);
 }
 

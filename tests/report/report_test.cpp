@@ -1,3 +1,8 @@
+// GCC 12 takes std::regex for uninitialised when it instruments it.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+
 #include "src/report/report.h"
 
 #include <nlohmann/json.hpp>
