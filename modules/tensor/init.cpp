@@ -8,19 +8,9 @@
 #include "modules/base/random.h"
 
 namespace headlab {
-namespace {
-
-uint64_t mixed(uint64_t x) {  // splitmix64's finaliser
-  x += 0x9e3779b97f4a7c15ULL;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-  return x ^ (x >> 31);
-}
-
-}  // namespace
 
 at::Generator named_generator(uint64_t seed, const std::string& name) {
-  return at::make_generator<at::CPUGeneratorImpl>(mixed(seed ^ mixed(text_hash(name))));
+  return at::make_generator<at::CPUGeneratorImpl>(Random(seed ^ Random(text_hash(name)).next()).next());
 }
 
 void initialise(torch::nn::Module& root, uint64_t seed) {

@@ -3,26 +3,10 @@
 #include <torch/torch.h>
 
 #include "modules/base/random.h"
-#include "src/data/batches.h"
 #include "src/heads/scale.h"
 #include "src/task/token_loss.h"
 
 namespace headlab {
-namespace {
-
-Batches first_batches(const Task& task, const std::string& split, int64_t limit, int64_t max_tokens) {
-  auto [source, target] = task.lengths(split);
-  if (limit > 0 && static_cast<int64_t>(target.size()) > limit) {
-    target.resize(limit);
-    if (!source.empty()) source.resize(limit);
-  }
-  BatchOptions options;
-  options.max_tokens = max_tokens;
-  return evaluation_batches(source.empty() ? target : source, target, options);
-}
-
-}  // namespace
-
 const Scorers& scorers() {
   static const Scorers registry = Scorers("score", "says how much each head matters")
                                       .entry<GradientScorer, GradientScorerOptions>("gradient", "mean absolute gradient of a factor on the head", "1905.10650")

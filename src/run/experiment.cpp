@@ -31,13 +31,13 @@ std::string cell(const std::string& text) {
 }  // namespace
 
 ExperimentOutcome run_experiment(const std::vector<RunVariant>& variants, const std::string& spec_path, const RunFlags& flags,
-                                 Console::Kind kind, const std::optional<Part>& part, const std::atomic<bool>& stop) {
+                                 Console::Kind kind, const std::optional<Part>& only, const std::atomic<bool>& stop) {
   ExperimentOutcome outcome;
-  const auto chosen = part.value_or(Part{});
-  for (std::size_t i = chosen.number - 1; i < variants.size(); i += chosen.count) {
+  const auto chosen = only.value_or(Part{});
+  for (const auto& variant : part(variants, chosen)) {
     Console console(kind);
     try {
-      outcome.runs.push_back(run_variant(variants[i], spec_path, flags, console, stop));
+      outcome.runs.push_back(run_variant(variant, spec_path, flags, console, stop));
     } catch (const Interrupted& stopped) {
       throw Interrupted(std::string("stopped ") + stopped.what() + ". Go on with: " + flags.command + " (resumes by itself)");
     }

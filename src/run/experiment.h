@@ -16,7 +16,7 @@ struct ExperimentOutcome {
 /// Runs every variant of a spec (or a part of them), one after another, then judges the claims about its arms. What was run
 /// before is not run again. Writes runs/<name>/experiment.json where there are arms. Throws Interrupted as run_variant does.
 ExperimentOutcome run_experiment(const std::vector<RunVariant>& variants, const std::string& spec_path, const RunFlags& flags,
-                                 Console::Kind kind, const std::optional<Part>& part, const std::atomic<bool>& stop);
+                                 Console::Kind kind, const std::optional<Part>& only, const std::atomic<bool>& stop);
 
 /// One line of the table that `headlab reproduce` writes.
 struct ClaimRow {

@@ -1,7 +1,5 @@
 #include "src/spec/compare.h"
 
-#include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -59,15 +57,10 @@ std::string measured_text(const Comparison& comparison) {
 }
 
 std::string comparison_text(const std::vector<Comparison>& comparisons) {
-  std::size_t width = 0;
-  for (const auto& comparison : comparisons) width = std::max(width, expected_text(comparison.verdict).size());
-  std::string text;
-  for (const auto& comparison : comparisons) {
-    const auto expected = expected_text(comparison.verdict);
-    text += (comparison.verdict.holds ? "holds          " : "does not hold  ") + expected +
-            std::string(width - expected.size() + 3, ' ') + measured_text(comparison) + "\n";
-  }
-  return text;
+  std::vector<ClaimLine> lines;
+  for (const auto& comparison : comparisons)
+    lines.push_back({comparison.verdict.holds, expected_text(comparison.verdict), measured_text(comparison)});
+  return claim_text(lines);
 }
 
 }  // namespace headlab

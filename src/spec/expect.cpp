@@ -110,20 +110,21 @@ std::string measured_text(const Verdict& verdict) {
   return short_number(verdict.left) + sign_of(verdict) + short_number(verdict.right);
 }
 
-std::string verdict_text(const std::vector<Verdict>& verdicts) {
-  std::vector<std::string> claims, values;
+std::string claim_text(const std::vector<ClaimLine>& lines) {
   std::size_t width = 0;
-  for (const Verdict& verdict : verdicts) {
-    claims.push_back(expected_text(verdict));
-    values.push_back(measured_text(verdict));
-    width = std::max(width, claims.back().size());
-  }
+  for (const ClaimLine& line : lines) width = std::max(width, line.expected.size());
   std::string text;
-  for (std::size_t i = 0; i < verdicts.size(); ++i) {
-    text += (verdicts[i].holds ? "holds          " : "does not hold  ") + claims[i] +
-            std::string(width - claims[i].size() + 3, ' ') + values[i] + "\n";
+  for (const ClaimLine& line : lines) {
+    text += (line.holds ? "holds          " : "does not hold  ") + line.expected +
+            std::string(width - line.expected.size() + 3, ' ') + line.measured + "\n";
   }
   return text;
+}
+
+std::string verdict_text(const std::vector<Verdict>& verdicts) {
+  std::vector<ClaimLine> lines;
+  for (const Verdict& verdict : verdicts) lines.push_back({verdict.holds, expected_text(verdict), measured_text(verdict)});
+  return claim_text(lines);
 }
 
 }  // namespace headlab

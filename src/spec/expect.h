@@ -45,7 +45,14 @@ nlohmann::ordered_json to_json(const Verdict& verdict);
 std::string expected_text(const Verdict& verdict);
 std::string measured_text(const Verdict& verdict);
 
-/// One line a claim: `holds          pruned.bleu >= full.bleu - 3   77.6 >= 75.4`.
+/// A claim as it is printed.
+struct ClaimLine {
+  bool holds;
+  std::string expected, measured;
+};
+
+/// One line a claim, what was measured in one column: `holds          pruned.bleu >= full.bleu - 3   77.6 >= 75.4`.
+std::string claim_text(const std::vector<ClaimLine>& lines);
 std::string verdict_text(const std::vector<Verdict>& verdicts);
 
 }  // namespace headlab

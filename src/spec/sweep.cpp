@@ -274,10 +274,4 @@ Part parse_part(const std::string& text) {
   return part;
 }
 
-std::vector<Variant> part(std::vector<Variant> variants, const Part& part) {
-  std::vector<Variant> chosen;
-  for (std::size_t i = part.number - 1; i < variants.size(); i += part.count) chosen.push_back(std::move(variants[i]));
-  return chosen;
-}
-
 }  // namespace headlab

@@ -37,6 +37,11 @@ struct Part {
 Part parse_part(const std::string& text);
 
 /// The runs of that part: each n-th, beginning with the i-th, so that the parts are disjoint and together all.
-std::vector<Variant> part(std::vector<Variant> variants, const Part& part);
+template <class Run>
+std::vector<Run> part(const std::vector<Run>& runs, const Part& part) {
+  std::vector<Run> chosen;
+  for (std::size_t i = part.number - 1; i < runs.size(); i += part.count) chosen.push_back(runs[i]);
+  return chosen;
+}
 
 }  // namespace headlab

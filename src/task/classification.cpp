@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "src/data/labelled/records.h"
-#include "src/decode/pad.h"
 #include "src/metrics/labels.h"
 #include "src/task/token_loss.h"
 #include "src/terminal/format.h"
@@ -103,6 +102,7 @@ Classification::Classification(const ClassificationOptions& options, const TaskC
   std::string counts;
   for (const auto& split : split_names()) {
     auto& part = parts_[split];
+    auto& texts = ids_[split];
     for (const auto& example : loaded.at(split)) {
       auto ids = framed(*tokenizer_, tokenizer_->encode(example.text));
       if (split == "train" && static_cast<int64_t>(ids.size()) > options.max_length) {
@@ -110,14 +110,14 @@ Classification::Classification(const ClassificationOptions& options, const TaskC
         continue;
       }
       part.texts.push_back(example.text);
-      part.ids.push_back(std::move(ids));
+      texts.push_back(std::move(ids));
       part.classes.push_back(labels_.id(example.label, example.place));
     }
-    if (part.ids.empty())
+    if (texts.empty())
       throw Error("task.max_length: every training text has more than " + std::to_string(options.max_length) +
                   " tokens");
-    counts += (counts.empty() ? "" : " / ") + with_commas(static_cast<int64_t>(part.ids.size()));
-    report_[split] = {{"texts", part.ids.size()}};
+    counts += (counts.empty() ? "" : " / ") + with_commas(static_cast<int64_t>(texts.size()));
+    report_[split] = {{"texts", texts.size()}};
   }
   report_["skipped"] = skipped.too_long;
   report_["classes"] = labels_.size();
@@ -126,39 +126,13 @@ Classification::Classification(const ClassificationOptions& options, const TaskC
              with_commas(tokenizer_->size()) + "; " + skipped.text();
 }
 
-ModelContext Classification::context() const {
-  ModelContext context;
-  context.target_vocabulary = tokenizer_->size();
-  context.classes = labels_.size();
-  return context;
-}
-
-int64_t Classification::longest() const {
-  std::size_t longest = 0;
-  for (const auto& [split, part] : parts_)
-    for (const auto& ids : part.ids) longest = std::max(longest, ids.size());
-  return static_cast<int64_t>(longest);
-}
-
-std::pair<std::vector<int64_t>, std::vector<int64_t>> Classification::lengths(const std::string& split) const {
-  std::vector<int64_t> lengths;
-  for (const auto& ids : part_of(parts_, split).ids) lengths.push_back(static_cast<int64_t>(ids.size()));
-  return {{}, lengths};
-}
-
 TokenBatch Classification::batch(const std::string& split, const std::vector<int64_t>& examples,
                                  torch::Device device) const {
   const auto& part = part_of(parts_, split);
-  std::vector<std::vector<int64_t>> rows;
   std::vector<int64_t> targets;
-  for (const auto example : examples) {
-    rows.push_back(part.ids[static_cast<std::size_t>(example)]);
-    targets.push_back(part.classes[static_cast<std::size_t>(example)]);
-  }
-  TokenBatch batch;
-  batch.examples = examples;
+  for (const auto example : examples) targets.push_back(part.classes[static_cast<std::size_t>(example)]);
+  auto batch = read(split, examples, device);
   batch.tokens = static_cast<int64_t>(targets.size());
-  std::tie(batch.inputs.target_BT, batch.inputs.target_mask_BT) = pad_right(rows, tokenizer_->pad_id(), device);
   batch.targets_N = torch::tensor(targets, torch::kLong).to(device);
   return batch;
 }
@@ -190,10 +164,6 @@ Evaluation Classification::evaluate(Model& model, const EvaluateOptions& options
                              : metric == "accuracy" ? totals.accuracy()
                                                     : macro_f1(gold, predicted);
   return result;
-}
-
-std::map<std::string, std::string> Classification::files() const {
-  return {{"tokenizer.model", tokenizer_->serialized()}, {"labels.model", labels_.file()}};
 }
 
 }  // namespace headlab

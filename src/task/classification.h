@@ -35,33 +35,21 @@ struct ClassificationOptions : Described<ClassificationOptions>, TaskRules {
 
 /// One label for a text. The model reads bos + pieces + eos and says a class.
 /// Metrics: loss (nats a text), accuracy, macro_f1 (mean F1 of the classes that occur).
-class Classification : public Task {
+class Classification : public OneTextTask {
  public:
   Classification(const ClassificationOptions& options, const TaskContext& context);
-  ModelContext context() const override;
-  int64_t longest() const override;
-  std::string summary() const override { return summary_; }
-  nlohmann::ordered_json report() const override { return report_; }
-  std::pair<std::vector<int64_t>, std::vector<int64_t>> lengths(const std::string& split) const override;
   TokenBatch batch(const std::string& split, const std::vector<int64_t>& examples, torch::Device device) const override;
   MetricNames metrics() const override { return ClassificationOptions().metrics(); }
   Evaluation evaluate(Model& model, const EvaluateOptions& options,
                       const std::map<Stack, Tensor>& scale) const override;
-  TextKind reads() const override { return {text_ids(*tokenizer_), false}; }
-  std::map<std::string, std::string> files() const override;
   const Labels& labels() const { return labels_; }
 
  private:
   struct Part {
     std::vector<std::string> texts;
-    std::vector<std::vector<int64_t>> ids;  // with bos and eos
     std::vector<int64_t> classes;
   };
   std::map<std::string, Part> parts_;
-  std::optional<Tokenizer> tokenizer_;
-  Labels labels_;
-  std::string summary_;
-  nlohmann::ordered_json report_;
 };
 
 }  // namespace headlab

@@ -1,6 +1,9 @@
 #include "src/task/one_text.h"
 
+#include <algorithm>
+
 #include "src/data/tokenizers.h"
+#include "src/decode/pad.h"
 #include "src/terminal/format.h"
 
 namespace headlab {
@@ -41,6 +44,42 @@ std::vector<std::vector<int64_t>> word_pieces(const Tokenizer& tokenizer, const 
     if (pieces.back().empty()) pieces.back().push_back(tokenizer.unk_id());
   }
   return pieces;
+}
+
+ModelContext OneTextTask::context() const {
+  ModelContext context;
+  context.target_vocabulary = tokenizer_->size();
+  context.classes = labels_.size();
+  return context;
+}
+
+int64_t OneTextTask::longest() const {
+  std::size_t longest = 0;
+  for (const auto& [split, texts] : ids_)
+    for (const auto& ids : texts) longest = std::max(longest, ids.size());
+  return static_cast<int64_t>(longest);
+}
+
+std::pair<std::vector<int64_t>, std::vector<int64_t>> OneTextTask::lengths(const std::string& split) const {
+  std::vector<int64_t> lengths;
+  for (const auto& ids : part_of(ids_, split)) lengths.push_back(static_cast<int64_t>(ids.size()));
+  return {{}, lengths};
+}
+
+std::map<std::string, std::string> OneTextTask::files() const {
+  std::map<std::string, std::string> files{{"tokenizer.model", tokenizer_->serialized()}};
+  if (labels_.size() > 0) files["labels.model"] = labels_.file();
+  return files;
+}
+
+TokenBatch OneTextTask::read(const std::string& split, const std::vector<int64_t>& examples, torch::Device device) const {
+  const auto& texts = part_of(ids_, split);
+  std::vector<std::vector<int64_t>> rows;
+  for (const auto example : examples) rows.push_back(texts[static_cast<std::size_t>(example)]);
+  TokenBatch batch;
+  batch.examples = examples;
+  std::tie(batch.inputs.target_BT, batch.inputs.target_mask_BT) = pad_right(rows, tokenizer_->pad_id(), device);
+  return batch;
 }
 
 std::string Skipped::text() const { return with_commas(too_long) + " skipped (too long)"; }

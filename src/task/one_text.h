@@ -27,6 +27,29 @@ void one_text_rules(const TokenizerOptions& tokenizer, Problems& problems);
 /// unk.
 std::vector<std::vector<int64_t>> word_pieces(const Tokenizer& tokenizer, const std::vector<std::string>& words);
 
+/// A task of which each example is one text; the model reads its ids and says something of it.
+class OneTextTask : public Task {
+ public:
+  ModelContext context() const override;
+  int64_t longest() const override;
+  std::string summary() const override { return summary_; }
+  nlohmann::ordered_json report() const override { return report_; }
+  std::pair<std::vector<int64_t>, std::vector<int64_t>> lengths(const std::string& split) const override;
+  TextKind reads() const override { return {text_ids(*tokenizer_), false}; }
+  std::map<std::string, std::string> files() const override;
+
+ protected:
+  /// The texts of these examples, padded; targets, rows and their number are left to the task.
+  TokenBatch read(const std::string& split, const std::vector<int64_t>& examples, torch::Device device) const;
+
+  // Filled by the constructor of each task.
+  std::map<std::string, std::vector<std::vector<int64_t>>> ids_;  // by split: of each example, special ids included
+  std::optional<Tokenizer> tokenizer_;
+  Labels labels_;  // none where the answer is no label
+  std::string summary_;
+  nlohmann::ordered_json report_;
+};
+
 /// What became of training examples.
 struct Skipped {
   int64_t too_long = 0;

@@ -6,7 +6,6 @@
 #include <limits>
 
 #include "src/data/labelled/records.h"
-#include "src/decode/pad.h"
 #include "src/metrics/answers.h"
 #include "src/task/token_loss.h"
 #include "src/terminal/format.h"
@@ -208,27 +207,28 @@ SpanTask::SpanTask(const SpanOptions& options, const TaskContext& context) : max
     auto& part = parts_[split];
     for (auto& text : loaded[split]) {
       Example example;
-      example.ids.push_back(tokenizer_->bos_id());
+      std::vector<int64_t> ids{tokenizer_->bos_id()};  // bos question eos context eos
       for (const auto& pieces : word_pieces(*tokenizer_, texts(split_words(text.question))))
-        example.ids.insert(example.ids.end(), pieces.begin(), pieces.end());
-      example.ids.push_back(tokenizer_->eos_id());
-      example.word_at.assign(example.ids.size(), -1);
+        ids.insert(ids.end(), pieces.begin(), pieces.end());
+      ids.push_back(tokenizer_->eos_id());
+      example.word_at.assign(ids.size(), -1);
       const auto words = word_pieces(*tokenizer_, texts(text.words));
       for (std::size_t i = 0; i < words.size(); ++i) {
         const auto word = static_cast<int64_t>(i);
-        if (word == text.first) example.start = static_cast<int64_t>(example.ids.size());
-        example.ids.insert(example.ids.end(), words[i].begin(), words[i].end());
-        example.word_at.resize(example.ids.size(), word);
-        if (word == text.last) example.end = static_cast<int64_t>(example.ids.size()) - 1;
+        if (word == text.first) example.start = static_cast<int64_t>(ids.size());
+        ids.insert(ids.end(), words[i].begin(), words[i].end());
+        example.word_at.resize(ids.size(), word);
+        if (word == text.last) example.end = static_cast<int64_t>(ids.size()) - 1;
       }
-      example.ids.push_back(tokenizer_->eos_id());
+      ids.push_back(tokenizer_->eos_id());
       example.word_at.push_back(-1);
-      if (split == "train" && static_cast<int64_t>(example.ids.size()) > options.max_length) {
+      if (split == "train" && static_cast<int64_t>(ids.size()) > options.max_length) {
         ++skipped.too_long;
         continue;
       }
       example.text = std::move(text);
       part.push_back(std::move(example));
+      ids_[split].push_back(std::move(ids));
     }
     if (part.empty())
       throw Error(
@@ -243,39 +243,16 @@ SpanTask::SpanTask(const SpanOptions& options, const TaskContext& context) : max
       counts + " questions; " + options.tokenizer.type + " " + with_commas(tokenizer_->size()) + "; " + skipped.text();
 }
 
-ModelContext SpanTask::context() const {
-  ModelContext context;
-  context.target_vocabulary = tokenizer_->size();
-  return context;
-}
-
-int64_t SpanTask::longest() const {
-  std::size_t longest = 0;
-  for (const auto& [split, part] : parts_)
-    for (const auto& example : part) longest = std::max(longest, example.ids.size());
-  return static_cast<int64_t>(longest);
-}
-
-std::pair<std::vector<int64_t>, std::vector<int64_t>> SpanTask::lengths(const std::string& split) const {
-  std::vector<int64_t> lengths;
-  for (const auto& example : part_of(parts_, split)) lengths.push_back(static_cast<int64_t>(example.ids.size()));
-  return {{}, lengths};
-}
-
 TokenBatch SpanTask::batch(const std::string& split, const std::vector<int64_t>& examples, torch::Device device) const {
   const auto& part = part_of(parts_, split);
-  std::vector<std::vector<int64_t>> inputs;
   std::vector<int64_t> targets;
   for (const auto number : examples) {
     const auto& example = part[static_cast<std::size_t>(number)];
-    inputs.push_back(example.ids);
     targets.insert(targets.end(), {example.start, example.end});
   }
-  TokenBatch batch;
-  batch.examples = examples;
+  auto batch = read(split, examples, device);
   batch.tokens = static_cast<int64_t>(targets.size());
   batch.smooth = false;
-  std::tie(batch.inputs.target_BT, batch.inputs.target_mask_BT) = pad_right(inputs, tokenizer_->pad_id(), device);
   batch.targets_N = torch::tensor(targets, torch::kLong).to(device);
   return batch;
 }

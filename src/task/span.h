@@ -51,33 +51,22 @@ struct SpanOptions : Described<SpanOptions>, TaskRules {
 ///
 /// Metrics: exact_match and f1 as SQuAD's evaluation compares texts (src/metrics/answers.h), with one gold answer;
 /// loss: nats a position (start and end are two).
-class SpanTask : public Task {
+class SpanTask : public OneTextTask {
  public:
   SpanTask(const SpanOptions& options, const TaskContext& context);
-  ModelContext context() const override;
-  int64_t longest() const override;
-  std::string summary() const override { return summary_; }
-  nlohmann::ordered_json report() const override { return report_; }
-  std::pair<std::vector<int64_t>, std::vector<int64_t>> lengths(const std::string& split) const override;
   TokenBatch batch(const std::string& split, const std::vector<int64_t>& examples, torch::Device device) const override;
   MetricNames metrics() const override { return SpanOptions().metrics(); }
   Evaluation evaluate(Model& model, const EvaluateOptions& options,
                       const std::map<Stack, Tensor>& scale) const override;
-  TextKind reads() const override { return {text_ids(*tokenizer_), false}; }
-  std::map<std::string, std::string> files() const override { return {{"tokenizer.model", tokenizer_->serialized()}}; }
 
  private:
   struct Example {
     SpanExample text;
-    std::vector<int64_t> ids;      // bos question eos context eos
     std::vector<int64_t> word_at;  // the word of the context that each id belongs to; -1: none
-    int64_t start = 0, end = 0;    // places in ids
+    int64_t start = 0, end = 0;    // places among the ids
   };
   std::map<std::string, std::vector<Example>> parts_;
-  std::optional<Tokenizer> tokenizer_;
   int64_t max_answer_;
-  std::string summary_;
-  nlohmann::ordered_json report_;
 };
 
 /// The place [start, end] of the largest start_T[start] + end_T[end] with allowed[start], allowed[end], start <= end

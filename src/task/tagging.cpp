@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "src/decode/pad.h"
 #include "src/metrics/labels.h"
 #include "src/task/token_loss.h"
 #include "src/terminal/format.h"
@@ -148,8 +147,8 @@ Tagging::Tagging(const TaggingOptions& options, const TaskContext& context) : me
         example.first.push_back(static_cast<int64_t>(ids.size()) + 1);  // after bos
         ids.insert(ids.end(), pieces.begin(), pieces.end());
       }
-      example.ids = framed(*tokenizer_, ids);
-      if (split == "train" && static_cast<int64_t>(example.ids.size()) > options.max_length) {
+      ids = framed(*tokenizer_, ids);
+      if (split == "train" && static_cast<int64_t>(ids.size()) > options.max_length) {
         ++skipped.too_long;
         continue;
       }
@@ -157,6 +156,7 @@ Tagging::Tagging(const TaggingOptions& options, const TaskContext& context) : me
       words += static_cast<int64_t>(sentence.words.size());
       example.words = std::move(sentence.words);
       part.push_back(std::move(example));
+      ids_[split].push_back(std::move(ids));
     }
     if (part.empty())
       throw Error("task.max_length: every training sentence has more than " + std::to_string(options.max_length) +
@@ -171,33 +171,9 @@ Tagging::Tagging(const TaggingOptions& options, const TaskContext& context) : me
              with_commas(tokenizer_->size()) + "; " + skipped.text();
 }
 
-ModelContext Tagging::context() const {
-  ModelContext context;
-  context.target_vocabulary = tokenizer_->size();
-  context.classes = labels_.size();
-  return context;
-}
-
-int64_t Tagging::longest() const {
-  std::size_t longest = 0;
-  for (const auto& [split, part] : parts_)
-    for (const auto& example : part) longest = std::max(longest, example.ids.size());
-  return static_cast<int64_t>(longest);
-}
-
-std::pair<std::vector<int64_t>, std::vector<int64_t>> Tagging::lengths(const std::string& split) const {
-  std::vector<int64_t> lengths;
-  for (const auto& example : part_of(parts_, split)) lengths.push_back(static_cast<int64_t>(example.ids.size()));
-  return {{}, lengths};
-}
-
 TokenBatch Tagging::batch(const std::string& split, const std::vector<int64_t>& examples, torch::Device device) const {
   const auto& part = part_of(parts_, split);
-  std::vector<std::vector<int64_t>> inputs;
-  for (const auto example : examples) inputs.push_back(part[static_cast<std::size_t>(example)].ids);
-  TokenBatch batch;
-  batch.examples = examples;
-  std::tie(batch.inputs.target_BT, batch.inputs.target_mask_BT) = pad_right(inputs, tokenizer_->pad_id(), device);
+  auto batch = read(split, examples, device);
   const auto T = batch.inputs.target_BT.size(1);
   std::vector<int64_t> targets, rows;
   for (std::size_t b = 0; b < examples.size(); ++b) {
@@ -258,10 +234,6 @@ Evaluation Tagging::evaluate(Model& model, const EvaluateOptions& options, const
   if (result.metrics.count("entity_f1"))
     result.signatures["entity_f1"] = "entities as conlleval|exact type and ends|words:" + std::to_string(totals.tokens);
   return result;
-}
-
-std::map<std::string, std::string> Tagging::files() const {
-  return {{"tokenizer.model", tokenizer_->serialized()}, {"labels.model", labels_.file()}};
 }
 
 }  // namespace headlab

@@ -45,35 +45,23 @@ struct TaggingOptions : Described<TaggingOptions>, TaskRules {
 /// Metrics: loss (nats a word), accuracy (share of words), token_f1 (of the words whose tag is not "O":
 /// micro-averaged), and for the scheme "entities" entity_precision, entity_recall and entity_f1 (conlleval's,
 /// src/metrics/labels.h).
-class Tagging : public Task {
+class Tagging : public OneTextTask {
  public:
   Tagging(const TaggingOptions& options, const TaskContext& context);
-  ModelContext context() const override;
-  int64_t longest() const override;
-  std::string summary() const override { return summary_; }
-  nlohmann::ordered_json report() const override { return report_; }
-  std::pair<std::vector<int64_t>, std::vector<int64_t>> lengths(const std::string& split) const override;
   TokenBatch batch(const std::string& split, const std::vector<int64_t>& examples, torch::Device device) const override;
   MetricNames metrics() const override { return metrics_; }
   Evaluation evaluate(Model& model, const EvaluateOptions& options,
                       const std::map<Stack, Tensor>& scale) const override;
-  TextKind reads() const override { return {text_ids(*tokenizer_), false}; }
-  std::map<std::string, std::string> files() const override;
   const Labels& labels() const { return labels_; }
 
  private:
   struct Example {
     std::vector<std::string> words;
-    std::vector<int64_t> ids;    // with bos and eos
-    std::vector<int64_t> first;  // where each word's first piece stands in ids
+    std::vector<int64_t> first;  // where each word's first piece stands among the ids
     std::vector<int64_t> tags;
   };
   std::map<std::string, std::vector<Example>> parts_;
-  std::optional<Tokenizer> tokenizer_;
-  Labels labels_;
   MetricNames metrics_;
-  std::string summary_;
-  nlohmann::ordered_json report_;
 };
 
 }  // namespace headlab

@@ -2,8 +2,6 @@
 
 #include <torch/torch.h>
 
-#include "src/data/batches.h"
-
 namespace headlab {
 
 Tensor target_logits(Model& model, const TokenBatch& batch, Forward& run) {
@@ -14,18 +12,22 @@ TokenLoss token_loss(Model& model, const TokenBatch& batch, double smoothing, Fo
   return smoothed_cross_entropy(target_logits(model, batch, run), batch.targets_N, batch.smooth ? smoothing : 0);
 }
 
+Batches first_batches(const Task& task, const std::string& split, int64_t limit, int64_t max_tokens) {
+  auto [source, target] = task.lengths(split);
+  if (limit > 0 && static_cast<int64_t>(target.size()) > limit) {
+    target.resize(limit);
+    if (!source.empty()) source.resize(limit);
+  }
+  BatchOptions batching;
+  batching.max_tokens = max_tokens;
+  return evaluation_batches(source.empty() ? target : source, target, batching);
+}
+
 void for_each_batch(Model& model, const Task& task, const EvaluateOptions& options, const std::map<Stack, Tensor>& scale,
                     const std::function<void(const TokenBatch&, const Tensor&)>& see) {
   torch::NoGradGuard no_grad;
   Mode evaluating(model, false);
-  auto [source, target] = task.lengths(options.split);
-  if (options.limit > 0 && static_cast<int64_t>(target.size()) > options.limit) {
-    target.resize(options.limit);
-    if (!source.empty()) source.resize(options.limit);
-  }
-  BatchOptions batching;
-  batching.max_tokens = options.max_tokens;
-  for (const auto& examples : evaluation_batches(source.empty() ? target : source, target, batching)) {
+  for (const auto& examples : first_batches(task, options.split, options.limit, options.max_tokens)) {
     const auto batch = task.batch(options.split, examples, model.device());
     Forward run;
     run.scale = scale;

@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "modules/loss/cross_entropy.h"
+#include "src/data/batches.h"
 #include "src/task/task.h"
 
 namespace headlab {
@@ -27,6 +28,9 @@ struct TokenTotals {
   double accuracy() const { return static_cast<double>(correct) / static_cast<double>(tokens); }
 };
 TokenTotals token_totals(Model& model, const Task& task, const EvaluateOptions& options, const std::map<Stack, Tensor>& scale);
+
+/// The first `limit` examples of a split (0: all), in batches for evaluation.
+Batches first_batches(const Task& task, const std::string& split, int64_t limit, int64_t max_tokens);
 
 /// Puts a module into evaluation (or training) mode for a scope.
 class Mode {

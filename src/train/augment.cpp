@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "modules/base/error.h"
+#include "src/decode/pad.h"
 
 namespace headlab {
 namespace {
@@ -84,23 +85,6 @@ Texts rows_of(const Tensor& ids_BT, const Tensor& mask_BT) {
   return rows;
 }
 
-/// The rows padded on the right, and their mask (undefined where nothing was padded), as a task makes them.
-std::pair<Tensor, Tensor> tensors_of(const Texts& rows, int64_t pad, torch::Device device) {
-  std::size_t longest = 0, shortest = rows.front().size();
-  for (const auto& row : rows) {
-    longest = std::max(longest, row.size());
-    shortest = std::min(shortest, row.size());
-  }
-  const auto B = static_cast<int64_t>(rows.size()), T = static_cast<int64_t>(longest);
-  auto ids = torch::full({B, T}, pad, torch::kLong);
-  auto mask = torch::zeros({B, T}, torch::kBool);
-  for (std::size_t b = 0; b < rows.size(); ++b) {
-    std::copy(rows[b].begin(), rows[b].end(), ids.data_ptr<int64_t>() + b * longest);
-    std::fill_n(mask.data_ptr<bool>() + b * longest, rows[b].size(), true);
-  }
-  return {ids.to(device), shortest == longest ? Tensor() : mask.to(device)};
-}
-
 uint64_t key_of(const std::string& name) {
   uint64_t key = 0;
   for (const unsigned char c : name) key = key * 131 + c;
@@ -169,7 +153,7 @@ TokenBatch Augment::operator()(TokenBatch batch, int64_t step) const {
   const auto targets = pairs ? rows_of(batch.inputs.target_BT, batch.inputs.target_mask_BT) : Texts(texts.size());
   auto rows = texts;
   for (std::size_t b = 0; b < rows.size(); ++b) rows[b] = changed(texts[b], targets[b], step, batch.examples.at(b));
-  if (rows != texts) std::tie(ids, mask) = tensors_of(rows, kind_.ids.pad, ids.device());
+  if (rows != texts) std::tie(ids, mask) = pad_right(rows, kind_.ids.pad, ids.device());
   return batch;
 }
 

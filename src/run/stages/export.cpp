@@ -39,7 +39,7 @@ model = torch.jit.load(sys.argv[1])
 answers = []
 with open(sys.argv[2]) as file, torch.no_grad():
     for ids, mask in json.load(file):
-        answers += model(torch.tensor(ids), torch.tensor(mask)).argmax(-1).reshape(len(ids), -1).tolist()
+        answers += model(torch.tensor(ids), torch.tensor(mask, dtype=torch.bool)).argmax(-1).reshape(len(ids), -1).tolist()
 json.dump(answers, sys.stdout)
 )";
 
@@ -62,16 +62,15 @@ std::string python_with_torch() {
 
 using Ids = std::vector<std::vector<int64_t>>;
 
-Ids rows_of(const Tensor& ids_BT, int64_t pad) {
+Ids rows_of(const Tensor& ids_BT) {
   Ids rows;
-  const auto on_cpu = ids_BT.to(torch::kCPU).contiguous();
-  for (int64_t b = 0; b < on_cpu.size(0); ++b) {
-    auto& row = rows.emplace_back();
-    for (int64_t t = 0; t < on_cpu.size(1); ++t)
-      if (const auto id = on_cpu.data_ptr<int64_t>()[b * on_cpu.size(1) + t]; id != pad) row.push_back(id);
-  }
+  const auto on_cpu = ids_BT.to(torch::kCPU, torch::kLong).contiguous();
+  const auto* id = on_cpu.data_ptr<int64_t>();
+  for (int64_t b = 0; b < on_cpu.size(0); ++b, id += on_cpu.size(1)) rows.emplace_back(id, id + on_cpu.size(1));
   return rows;
 }
+
+void append(Ids& to, const Ids& more) { to.insert(to.end(), more.begin(), more.end()); }
 
 int64_t different(const Ids& a, const Ids& b) {
   int64_t count = std::abs(static_cast<int64_t>(a.size()) - static_cast<int64_t>(b.size()));
@@ -92,14 +91,6 @@ std::optional<Ids> in_python(const char* program_text, const std::filesystem::pa
   auto answers = nlohmann::json::parse(read_file(output)).get<Ids>();
   for (const auto& name : {input, output, program}) std::filesystem::remove(name);
   return answers;
-}
-
-nlohmann::json lists_of(const Tensor& ids_BT) {
-  auto rows = nlohmann::json::array();
-  const auto on_cpu = ids_BT.to(torch::kCPU, torch::kLong).contiguous();
-  const auto* id = on_cpu.data_ptr<int64_t>();
-  for (int64_t b = 0; b < on_cpu.size(0); ++b, id += on_cpu.size(1)) rows.push_back(std::vector<int64_t>(id, id + on_cpu.size(1)));
-  return rows;
 }
 
 // What a file is compared on, and what came of it.
@@ -123,9 +114,10 @@ Compared compare_translations(Model& model, const Translation& task, const std::
   for (std::size_t i = 0; i < sources.size(); i += rows_at_once) {
     const Ids part(sources.begin() + i, sources.begin() + std::min(sources.size(), i + rows_at_once));
     const auto padded = pad_right(part, source.pad, torch::kCPU).first;
-    const auto rows = rows_of(file.get_method("translate_ids")({padded}).toTensor(), target.pad);
-    made.in_cpp.insert(made.in_cpp.end(), rows.begin(), rows.end());
-    batches.push_back(lists_of(padded));
+    auto rows = rows_of(file.get_method("translate_ids")({padded}).toTensor());
+    for (auto& row : rows) std::erase(row, target.pad);
+    append(made.in_cpp, rows);
+    batches.push_back(rows_of(padded));
   }
   made.in_python = in_python(python_translations, path, batches);
   return made;
@@ -141,23 +133,16 @@ Compared compare_answers(Model& model, const Task& task, const std::string& spli
   const auto count = limit > 0 ? std::min<int64_t>(limit, static_cast<int64_t>(lengths.size())) : static_cast<int64_t>(lengths.size());
   auto file = torch::jit::load(path.string());
   auto batches = nlohmann::json::array();
-  const auto add = [](Ids& to, const Tensor& logits) {
-    for (const auto& row : lists_of(logits.argmax(-1).reshape({logits.size(0), -1}))) to.push_back(row.get<std::vector<int64_t>>());
-  };
+  const auto best = [](const Tensor& logits) { return rows_of(logits.argmax(-1).reshape({logits.size(0), -1})); };
   for (int64_t i = 0; i < count; i += static_cast<int64_t>(rows_at_once)) {
     std::vector<int64_t> examples(static_cast<std::size_t>(std::min<int64_t>(count - i, rows_at_once)));
     std::iota(examples.begin(), examples.end(), i);
     auto inputs = task.batch(split, examples, torch::kCPU).inputs;
     if (!inputs.target_mask_BT.defined()) inputs.target_mask_BT = torch::ones_like(inputs.target_BT, torch::kBool);
     Forward run;
-    add(made.eager, model.logits({{}, {}, inputs.target_BT.to(model.device()), inputs.target_mask_BT.to(model.device())}, run));
-    add(made.in_cpp, file.get_method("full")({inputs.target_BT, inputs.target_mask_BT}).toTensor());
-    auto mask = nlohmann::json::array();
-    for (const auto& row : lists_of(inputs.target_mask_BT)) {
-      auto& flags = mask.emplace_back(nlohmann::json::array());
-      for (const auto& flag : row) flags.push_back(flag.get<int64_t>() != 0);
-    }
-    batches.push_back({lists_of(inputs.target_BT), mask});
+    append(made.eager, best(model.logits({{}, {}, inputs.target_BT.to(model.device()), inputs.target_mask_BT.to(model.device())}, run)));
+    append(made.in_cpp, best(file.get_method("full")({inputs.target_BT, inputs.target_mask_BT}).toTensor()));
+    batches.push_back(nlohmann::json::array({rows_of(inputs.target_BT), rows_of(inputs.target_mask_BT)}));
   }
   made.in_python = in_python(python_answers, path, batches);
   return made;
