@@ -10,6 +10,31 @@ namespace {
 
 constexpr std::size_t longest_compared = 100;  // longer names are not typing mistakes
 constexpr std::size_t longest_quoted = 60;     // characters
+constexpr std::size_t most_listed = 100;       // names
+
+// Text that is safe in one line of a message: control characters and those of `escaped` with a backslash, cut where long.
+std::string printable(const std::string& text, const std::string& escaped) {
+  std::string out;
+  std::size_t characters = 0;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool continues = (byte & 0xC0) == 0x80;  // inside a UTF-8 sequence: never cut there
+    if (!continues && ++characters > longest_quoted) return out + "...";
+    if (byte == '\n') {
+      out += "\\n";
+    } else if (byte == '\t') {
+      out += "\\t";
+    } else if (byte < 0x20 || byte == 0x7F) {
+      char escape[8];
+      std::snprintf(escape, sizeof escape, "\\u%04x", byte);
+      out += escape;
+    } else {
+      if (escaped.find(c) != std::string::npos) out += '\\';
+      out += c;
+    }
+  }
+  return out;
+}
 
 std::string lower(std::string text) {
   for (char& c : text) {
@@ -86,36 +111,13 @@ std::string unknown_name(const std::string& kind, const std::string& name, const
 std::string listed(const std::vector<std::string>& names) {
   if (names.empty()) return "none";
   std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (i == most_listed) return text + " and " + std::to_string(names.size() - i) + " more";
+    text += (i ? ", " : "") + printable(names[i], "");
+  }
   return text;
 }
 
-std::string in_quotes(const std::string& text) {
-  std::string out = "\"";
-  std::size_t characters = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    auto byte = static_cast<unsigned char>(text[i]);
-    bool continues = (byte & 0xC0) == 0x80;  // inside a UTF-8 sequence: never cut there
-    if (!continues && ++characters > longest_quoted) {
-      out += "...";
-      break;
-    }
-    if (byte == '"' || byte == '\\') {
-      out += '\\';
-      out += text[i];
-    } else if (byte == '\n') {
-      out += "\\n";
-    } else if (byte == '\t') {
-      out += "\\t";
-    } else if (byte < 0x20 || byte == 0x7F) {
-      char escape[8];
-      std::snprintf(escape, sizeof escape, "\\u%04x", byte);
-      out += escape;
-    } else {
-      out += text[i];
-    }
-  }
-  return out + "\"";
-}
+std::string in_quotes(const std::string& text) { return "\"" + printable(text, "\"\\") + "\""; }
 
 }  // namespace headlab

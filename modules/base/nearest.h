@@ -21,7 +21,7 @@ std::string did_you_mean(const std::string& name, const std::vector<std::string>
 /// `unknown position "ropee"; did you mean "rope"? (exists: none, rope)`
 std::string unknown_name(const std::string& kind, const std::string& name, const std::vector<std::string>& names);
 
-/// "a, b, c"; an empty list gives "none".
+/// "a, b, c"; an empty list gives "none". Names are shown as by in_quotes, without the marks; after 100 "and 7 more".
 std::string listed(const std::vector<std::string>& names);
 
 /// Text in quotation marks for a message: control characters escaped, and cut after 60 characters with "...".

@@ -20,14 +20,6 @@ std::string grouped(int64_t n) {
 
 std::string count(int64_t n, const std::string& what) { return grouped(n) + " " + what + (n == 1 ? "" : "s"); }
 
-void refuse_fault(const LineReader& reader) {
-  if (reader.fault() == LineFault::none || reader.fault() == LineFault::empty) return;
-  throw FileError(reader.path() + ":" + std::to_string(reader.counts().lines) + ": expected UTF-8 text, got " +
-                  (reader.fault() == LineFault::nul        ? "a NUL byte"
-                   : reader.fault() == LineFault::not_utf8 ? "bytes that are not UTF-8"
-                                                           : "a line of more than " + grouped(longest_line) + " bytes"));
-}
-
 std::vector<int64_t> lengths(const std::vector<std::vector<int32_t>>& rows) {
   std::vector<int64_t> result;
   result.reserve(rows.size());
@@ -68,8 +60,8 @@ ParallelText ParallelText::read(const std::string& source_path, const std::strin
     }
     if (!has_left) break;
     if (keep == KeepLines::all) {
-      refuse_fault(source);
-      refuse_fault(target);
+      source.refuse_fault();
+      target.refuse_fault();
     } else {
       const auto either = [&](LineFault fault) { return source.fault() == fault || target.fault() == fault; };
       int64_t* reason = either(LineFault::too_long)   ? &report.too_long

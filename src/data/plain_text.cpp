@@ -10,17 +10,13 @@
 namespace headlab {
 
 PlainText PlainText::read_file(const std::string& path, KeepLines keep) {
-  LineReader reader(path);
+  LineReader reader(path, any_length);
   PlainText text;
   bool any = false;
   for (std::string line; reader.next(line);) {
+    if (keep == KeepLines::all) reader.refuse_fault();
     const auto fault = reader.fault();
-    if (fault == LineFault::nul || fault == LineFault::not_utf8) {
-      if (keep == KeepLines::all)
-        throw FileError(path + ":" + std::to_string(reader.counts().lines) + ": expected UTF-8 text, got " +
-                        (fault == LineFault::nul ? "a NUL byte" : "bytes that are not UTF-8"));
-      continue;
-    }
+    if (fault == LineFault::nul || fault == LineFault::not_utf8) continue;
     any = any || fault != LineFault::empty;
     text.lines.push_back(line);
   }

@@ -8,7 +8,7 @@
 
 namespace headlab {
 const Scorers& scorers() {
-  static const Scorers registry = Scorers("score", "says how much each head matters")
+  static const Scorers registry = Scorers("scorer", "says how much each head matters")
                                       .entry<GradientScorer, GradientScorerOptions>("gradient", "mean absolute gradient of a factor on the head", "1905.10650")
                                       .entry<LossScorer, LossScorerOptions>("loss", "growth of the loss when the head alone is masked", "1905.10650")
                                       .entry<RandomScorer, NoOptions>("random", "uniform numbers, the control");

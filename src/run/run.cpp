@@ -178,7 +178,7 @@ RunOutcome run_variant(const RunVariant& variant, const std::string& spec_path, 
   results["data"] = task->report();
   results["model"] = std::move(whole_model);
   // Data may lie beside the spec: whoever opens the run again looks there too.
-  results["spec_folder"] = std::filesystem::absolute(std::filesystem::path(spec_path).parent_path()).lexically_normal().string();
+  results["spec_folder"] = std::filesystem::absolute(spec_path).parent_path().lexically_normal().string();
   const auto earlier = results.value("seconds", 0.0);
   run_stages(spec.stages, context);
   results["seconds"] = earlier + std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count();

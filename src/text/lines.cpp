@@ -20,8 +20,8 @@ constexpr std::size_t read_at_once = 1 << 16;
 
 }  // namespace
 
-LineFault line_fault(const std::string& line) {
-  if (line.size() > longest_line) return LineFault::too_long;
+LineFault line_fault(const std::string& line, std::size_t longest) {
+  if (line.size() > longest) return LineFault::too_long;
   if (line.find('\0') != std::string::npos) return LineFault::nul;
   // A byte that is ASCII and no white space settles "empty" without decoding; most lines have one at the start.
   const bool visible = std::any_of(line.begin(), line.end(), [](char c) { return c > 0x20 && c < 0x7F; });
@@ -31,7 +31,7 @@ LineFault line_fault(const std::string& line) {
   return std::all_of(text.begin(), text.end(), is_space) ? LineFault::empty : LineFault::none;
 }
 
-LineReader::LineReader(const std::string& path) : path_(path) {
+LineReader::LineReader(const std::string& path, std::size_t longest) : path_(path), longest_(longest) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) throw FileError(path + ": expected a text file, got a folder");
   file_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -83,7 +83,7 @@ bool LineReader::next(std::string& line) {
     const auto length = fed ? static_cast<std::size_t>(found - from) : filled_ - at_;
     if (length > 0) carriage_return = from[length - 1] == '\r';
     // Room for a byte order mark and a CR, which are not of the line.
-    const auto room = longest_line + 4 - line.size();
+    const auto room = longest_ + 4 - line.size();
     line.append(from, std::min(length, room));
     long_line = long_line || length > room;
     at_ += length + (fed ? 1 : 0);
@@ -99,13 +99,26 @@ bool LineReader::next(std::string& line) {
     ++counts_.crlf;
   }
   ++counts_.lines;
-  fault_ = long_line ? LineFault::too_long : line_fault(line);
-  if (line.size() > longest_line) line.resize(longest_line);
+  fault_ = long_line ? LineFault::too_long : line_fault(line, longest_);
+  if (line.size() > longest_) line.resize(longest_);
   counts_.empty += fault_ == LineFault::empty;
   counts_.nul += fault_ == LineFault::nul;
   counts_.not_utf8 += fault_ == LineFault::not_utf8;
   counts_.too_long += fault_ == LineFault::too_long;
   return true;
+}
+
+void LineReader::refuse_fault() const {
+  const auto refuse = [&](const std::string& got) {
+    throw FileError(path_ + ":" + std::to_string(counts_.lines) + ": expected UTF-8 text, got " + got);
+  };
+  switch (fault_) {
+    case LineFault::none:
+    case LineFault::empty: return;
+    case LineFault::nul: return refuse("a NUL byte");
+    case LineFault::not_utf8: return refuse("bytes that are not UTF-8");
+    case LineFault::too_long: return refuse("a line of more than " + std::to_string(longest_) + " bytes");
+  }
 }
 
 std::vector<std::string> read_lines(const std::string& path, LineCounts* counts) {

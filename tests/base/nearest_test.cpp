@@ -40,3 +40,11 @@ TEST_CASE("quoted text is one line, short, and cut between characters") {
   CHECK(in_quotes(umlauts) == "\"" + umlauts.substr(0, 120) + "...\"");
   CHECK(in_quotes(umlauts.substr(0, 120)) == "\"" + umlauts.substr(0, 120) + "\"");
 }
+
+TEST_CASE("names out of a file are listed without what would break a message's line, and not without end") {
+  CHECK(listed({}) == "none");
+  CHECK(listed({"a", "b\nc\td\x1B", std::string(70, 'x')}) == "a, b\\nc\\td\\u001b, " + std::string(60, 'x') + "...");
+  CHECK(in_quotes("a\"b\\") == "\"a\\\"b\\\\\"");
+  const auto many = listed(std::vector<std::string>(107, "n"));
+  CHECK(many.substr(many.size() - 14) == ", n and 7 more");
+}

@@ -2,6 +2,8 @@
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
 
 #include "tests/catch.h"
 #include "tests/run/tiny.h"
@@ -80,6 +82,33 @@ TEST_CASE("a pruned run can be shown and translates what it is given, line by li
   const auto missing = run_program({"translate", run, "--stage", "best"}, 0, "");
   CHECK(missing.code == 2);
   CHECK(missing.err.find("no stage \"best\" with a model; those with one: train, prune") != std::string::npos);
+}
+
+TEST_CASE("a spec in the working folder is run by its bare name") {
+  Folder folder;
+  folder.write("x.json", tiny_spec("[" + quick_train + "]"));
+  const auto command = headlab_command({"run", "x.json", "--quiet"});
+  std::string line = "cd '" + folder.path().string() + "' &&";
+  for (const auto& word : command) line += " '" + word + "'";
+  const auto run = Running({"/bin/sh", "-c", line}).wait();
+  INFO(run.err);
+  REQUIRE(run.code == 0);
+  std::ifstream file(only_run(folder.path() / "runs", "tiny") / "results.json");
+  CHECK(nlohmann::json::parse(file)["spec_folder"] == folder.path().string());
+}
+
+TEST_CASE("every slot has a name of its own, by which its entries are listed") {
+  const auto all = run_program({"list"});
+  REQUIRE(all.code == 0);
+  std::set<std::string> names;
+  std::istringstream lines(all.out);
+  for (std::string line; std::getline(lines, line);) {
+    const auto name = line.substr(0, line.find(' '));
+    CHECK(names.insert(name).second);
+    CHECK(run_program({"list", name}).code == 0);
+  }
+  CHECK(names.count("scorer") == 1);
+  CHECK(run_program({"list", "scorer.gradient", "--full"}).out.find("1905.10650") != std::string::npos);
 }
 
 TEST_CASE("the schema of specs is JSON and knows every stage") {

@@ -54,11 +54,13 @@ TEST_CASE("wrong lines of labelled files are errors with their place", "[labelle
   const std::vector<Row> rows{
       {"{\"a\": 1}\n{\"a\": 1,}\n", ":2:9: expected a JSON object, got text that is not JSON", jsonl},
       {"[1]\n", ":1: expected a JSON object, got array", jsonl},
+      {"{\"a\": 1e999}\n", ":1: expected numbers that a double holds, got a larger one", jsonl},
       {"\n\n", ": expected a JSON object a line, got none", jsonl},
       {"{\"a\": \"\xFF\"}\n", ":1: expected UTF-8 text, got bytes that are not UTF-8", jsonl},
       {"a\tb\n1\t2\n1\t2\t3\n", ":3: expected 2 columns between tabs, got 3", tsv},
       {"a\tb\n", ": expected rows of columns between tabs, got none", tsv},
       {std::string("a\tb\nc\t\0\n", 8), ":2: expected UTF-8 text, got a NUL byte", tsv},
+      {"a\tb\nc\t" + std::string(1 << 20, 'd') + "\n", ":2: expected UTF-8 text, got a line of more than 1048576 bytes", tsv},
       {word + "2\ta\ta\tX\n", ":2: expected the 10 columns of CoNLL-U between tabs, got 4", conllu},
       {word + "3\ta\ta\tX\t_\t_\t0\troot\t_\t_\n", ":2: expected word 2 of the sentence, got \"3\"", conllu},
       {"# text = a\n\n", ": expected sentences, a word a line, got none", conllu},
@@ -66,9 +68,10 @@ TEST_CASE("wrong lines of labelled files are errors with their place", "[labelle
   };
   for (const auto& row : rows) {
     const LabelledFile file(row.bytes);
-    INFO(row.bytes);
+    INFO(row.message);
     CHECK_THROWS_WITH(row.read(file.path()), file.path() + row.message);
   }
+  CHECK_THROWS_WITH(Labels({"a", "b\nc"}), "expected labels of one line, got \"b\\nc\"");
   CHECK_THROWS_WITH(read_jsonl("/nowhere/x"), ContainsSubstring("/nowhere/x: cannot be read"));
 }
 

@@ -46,6 +46,12 @@ TEST_CASE("lines that are no text are left out of training and counted, and refu
                     none.path() + ": expected text, got 2 lines of which none has any");
 }
 
+TEST_CASE("a book that is one line is read to its end", "[text]") {
+  const std::string book((1 << 21) + 5, 'a');  // twice what a line of parallel text may have
+  const TextFile file(book);
+  CHECK(PlainText::read_file(file.path(), KeepLines::usable).lines == std::vector<std::string>{book});
+}
+
 TEST_CASE("a text is cut between lines, or at a character, and nothing is lost", "[text]") {
   PlainText whole;
   for (int i = 0; i < 20; ++i)

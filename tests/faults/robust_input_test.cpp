@@ -102,7 +102,7 @@ TEST_CASE("a line to evaluate that can't be used is an error with its file and n
   const std::vector<std::pair<std::string, std::string>> rows{
       {"a\n\nb" + std::string(1, '\0') + "\n", source + ":3: expected UTF-8 text, got a NUL byte\n"},
       {"a\n\xC3\nb\n", source + ":2: expected UTF-8 text, got bytes that are not UTF-8\n"},
-      {std::string((1 << 20) + 1, 'a') + "\nb\nc\n", source + ":1: expected UTF-8 text, got a line of more than 1,048,576 bytes\n"},
+      {std::string((1 << 20) + 1, 'a') + "\nb\nc\n", source + ":1: expected UTF-8 text, got a line of more than 1048576 bytes\n"},
       {"", source + " has 0 lines, " + (files / "test.tgt").string() + " has 3; expected translations line by line\n"}};
   files.write("test.tgt", "a\n\nb\n");
   for (const auto& [text, message] : rows) {

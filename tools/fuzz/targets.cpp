@@ -14,6 +14,7 @@ const std::vector<Target>& targets() {
       {"spec", "specs, --set arguments and sweeps", fuzz_spec, spec_seeds, mutate_spec},
       {"expression", "claims' expressions and key paths", fuzz_expression, expression_seeds, mutate_expression},
       {"text", "text files and parallel text", fuzz_text, text_seeds, mutate_text},
+      {"annotation", "CoNLL-U, columns, JSON lines, TSV and plain text", fuzz_annotation, annotation_seeds, mutate_annotation},
       {"checkpoint", "safetensors files and state.json", fuzz_checkpoint, checkpoint_seeds, mutate_checkpoint}};
   return all;
 }

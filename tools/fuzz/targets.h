@@ -42,6 +42,12 @@ int fuzz_text(const uint8_t* data, std::size_t size);
 std::vector<std::string> text_seeds();
 std::string mutate_text(const std::string& input, Random& random);
 
+/// Promises: the bytes of a file of annotated text, read as CoNLL-U, columns, JSON lines, TSV and plain text. Nothing but
+/// FileError; words have their tags, all text is UTF-8 and stands where it says, labels read back, every line is counted.
+int fuzz_annotation(const uint8_t* data, std::size_t size);
+std::vector<std::string> annotation_seeds();
+std::string mutate_annotation(const std::string& input, Random& random);
+
 /// Promises: the bytes of a safetensors file, or (where they begin with "{") of a state.json. Nothing but FileError; what is
 /// accepted tiles its data exactly.
 int fuzz_checkpoint(const uint8_t* data, std::size_t size);

@@ -1,7 +1,3 @@
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
 
 #include "modules/base/error.h"
@@ -9,32 +5,13 @@
 #include "src/spec/document.h"
 #include "src/text/lines.h"
 #include "src/text/unicode.h"
+#include "tools/fuzz/memory_file.h"
 #include "tools/fuzz/targets.h"
 
 namespace headlab::fuzz {
 namespace {
 
 constexpr const char* of_text = "text";
-
-/// A file in memory that is opened by its name like any other.
-class MemoryFile {
- public:
-  MemoryFile() : file_(::memfd_create("fuzz", MFD_CLOEXEC)) {
-    if (file_ < 0) broken(of_text, "no file in memory could be made");
-  }
-  std::string holding(const std::string& bytes) const {
-    if (::ftruncate(file_, 0) != 0) broken(of_text, "a file in memory could not be emptied");
-    for (std::size_t done = 0; done < bytes.size();) {
-      const auto wrote = ::pwrite(file_, bytes.data() + done, bytes.size() - done, static_cast<off_t>(done));
-      if (wrote <= 0) broken(of_text, "a file in memory could not be written");
-      done += static_cast<std::size_t>(wrote);
-    }
-    return "/proc/self/fd/" + std::to_string(file_);
-  }
-
- private:
-  int file_;
-};
 
 struct Expected {
   std::vector<std::string> lines;
@@ -119,7 +96,7 @@ void check_pairs(const std::string& source, const std::string& target, KeepLines
 }  // namespace
 
 int fuzz_text(const uint8_t* data, std::size_t size) {
-  static const MemoryFile one, two;
+  static const MemoryFile one(of_text), two(of_text);
   const std::string bytes(reinterpret_cast<const char*>(data), size);
   const auto cut = bytes.find('\x1E');
   const auto left = bytes.substr(0, cut), right = cut == std::string::npos ? "" : bytes.substr(cut + 1);

@@ -31,7 +31,7 @@ std::vector<TaggedSentence> read_sentences(
     sentence = {};
   };
   for (std::string line; reader.next(line);) {
-    refuse_unreadable(reader);
+    reader.refuse_fault();  // annotation is never left out in silence
     if (reader.fault() == LineFault::empty) {
       end();
       continue;
@@ -61,12 +61,6 @@ std::vector<std::string> split_at_tabs(const std::string& line) {
     if (end == std::string::npos) return cells;
     start = end + 1;
   }
-}
-
-void refuse_unreadable(const LineReader& reader) {
-  if (reader.fault() != LineFault::nul && reader.fault() != LineFault::not_utf8) return;
-  throw FileError(reader.path() + ":" + std::to_string(reader.counts().lines) + ": expected UTF-8 text, got " +
-                  (reader.fault() == LineFault::nul ? "a NUL byte" : "bytes that are not UTF-8"));
 }
 
 std::vector<TaggedSentence> read_conllu(const std::string& path, const std::string& column) {

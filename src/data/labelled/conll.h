@@ -5,8 +5,6 @@
 
 namespace headlab {
 
-class LineReader;
-
 /// The words of a sentence, each with its tag, and where its first word stands ("x.conllu:12").
 struct TaggedSentence {
   std::vector<std::string> words, tags;
@@ -28,9 +26,5 @@ const std::vector<std::string>& conllu_columns();
 
 /// "a\tb" -> {"a", "b"}; n tabs give n + 1 texts.
 std::vector<std::string> split_at_tabs(const std::string& line);
-
-/// Throws FileError where the reader's last line has a NUL byte or is not UTF-8: annotation is never left out in
-/// silence.
-void refuse_unreadable(const LineReader& reader);
 
 }  // namespace headlab

@@ -7,6 +7,11 @@
 
 namespace headlab {
 
+Labels::Labels(const std::set<std::string>& names) : names_(names.begin(), names.end()) {
+  for (const auto& name : names_)
+    if (name.find('\n') != std::string::npos) throw Error("expected labels of one line, got " + in_quotes(name));
+}
+
 Labels Labels::from_file(const std::string& text) {
   Labels labels;
   for (std::size_t start = 0; start < text.size();) {

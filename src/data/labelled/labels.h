@@ -11,7 +11,8 @@ namespace headlab {
 class Labels {
  public:
   Labels() = default;
-  explicit Labels(const std::set<std::string>& names) : names_(names.begin(), names.end()) {}
+  /// Throws Error for a label with a line feed, which file() could not tell from two.
+  explicit Labels(const std::set<std::string>& names);
   /// The inverse of file().
   static Labels from_file(const std::string& text);
   int64_t size() const { return static_cast<int64_t>(names_.size()); }

@@ -31,7 +31,7 @@ std::vector<Record> read_jsonl(const std::string& path) {
   LineReader reader(path);
   std::vector<Record> rows;
   for (std::string line; reader.next(line);) {
-    refuse_unreadable(reader);
+    reader.refuse_fault();
     if (reader.fault() == LineFault::empty) continue;
     const auto place = path + ":" + std::to_string(reader.counts().lines);
     nlohmann::json value;
@@ -39,6 +39,8 @@ std::vector<Record> read_jsonl(const std::string& path) {
       value = nlohmann::json::parse(line);
     } catch (const nlohmann::json::parse_error& error) {
       throw FileError(place + ":" + std::to_string(error.byte) + ": expected a JSON object, got text that is not JSON");
+    } catch (const nlohmann::json::out_of_range&) {
+      throw FileError(place + ": expected numbers that a double holds, got a larger one");
     }
     if (!value.is_object()) throw FileError(place + ": expected a JSON object, got " + value.type_name());
     std::map<std::string, std::string> texts;
@@ -57,7 +59,7 @@ std::vector<Record> read_tsv(const std::string& path, bool header) {
   std::vector<Record> rows;
   std::vector<std::string> names;
   for (std::string line; reader.next(line);) {
-    refuse_unreadable(reader);
+    reader.refuse_fault();
     if (reader.fault() == LineFault::empty) continue;
     const auto cells = split_at_tabs(line);
     if (names.empty()) {

@@ -72,7 +72,8 @@ TEST_CASE("every output is tried, and has logits of its shape and a row for each
     CHECK(shape_text(model->logits(batch, run)) == row.shape);
     CHECK(shape_text(rows_of(*model, batch)) == row.rows_shape);
     const auto some = torch::tensor({1, 0}, torch::kLong);
-    CHECK(torch::equal(rows_of(*model, batch, some), rows_of(*model, batch).index_select(0, some)));
+    // Not to the bit: a product of fewer rows may sum in another order.
+    CHECK(torch::allclose(rows_of(*model, batch, some), rows_of(*model, batch).index_select(0, some), 1e-6, 1e-6));
     tried.insert(row.output);
   }
   for (const auto& name : outputs().catalogue().names()) CHECK(tried.count(name) == 1);
