@@ -262,7 +262,8 @@ TEST_CASE("a float64 model is exported as float64") {
   const torch::NoGradGuard no_grad;
   const DefaultDtype in_double(torch::kFloat64);
   const Scratch scratch;
-  for (const auto& variant : variants()) {
+  for (const std::size_t each : {0, 6, 8}) {  // what makes numbers of its own: positions, biases, routers
+    const auto& variant = variants()[each];
     INFO(variant.name);
     const auto model = varied(variant);
     CHECK(exported(*model, scratch / "model.pt").max_difference < 1e-11);
@@ -280,15 +281,16 @@ TEST_CASE("prune-whole-layer: a model pruned unevenly, whole layers included, is
   for (const auto& variant : variants()) {
     INFO(variant.name);
     const auto model = varied(variant);
-    exported(*model, scratch / "whole.pt");
+    const bool plain = &variant == &variants().front();
+    if (plain) exported(*model, scratch / "whole.pt");
     model->keep({{Stack::enc_self, {{1, 3}, {}}}, {Stack::dec_self, {{}, {0, 2, 3}}}, {Stack::dec_cross, {{2}, {0, 1}}}});
     exported(*model, scratch / "pruned.pt");
-    CHECK(std::filesystem::file_size(scratch / "pruned.pt") < std::filesystem::file_size(scratch / "whole.pt"));
+    if (plain) CHECK(std::filesystem::file_size(scratch / "pruned.pt") < std::filesystem::file_size(scratch / "whole.pt"));
     auto file = torch::jit::load((scratch / "pruned.pt").string());
     const auto batch = batch_of(4, 9, 6);
     CHECK(difference(full(file, batch), logits_of(*model, batch)) < 1e-4);
     model->keep({{Stack::enc_self, {{}, {}}}, {Stack::dec_self, {{}, {}}}, {Stack::dec_cross, {{}, {}}}});
-    exported(*model, scratch / "none.pt");
+    if (plain || &variant == &variants().back()) exported(*model, scratch / "none.pt");
   }
 }
 
@@ -431,8 +433,8 @@ TEST_CASE("Python with torch alone gives the same translations and logits", "[py
   nlohmann::json cases = nlohmann::json::array();
   const auto sources = sentences({3, 9, 1, 12, 5, 3, 17}, 13);
   std::size_t number = 0;
-  for (const auto& variant : variants()) {
-    const auto model = varied(variant);
+  for (const std::size_t each : {0, 4, 6, 8}) {
+    const auto model = varied(variants()[each]);
     if (number % 2 == 1) model->keep({{Stack::enc_self, {{1, 3}, {}}}, {Stack::dec_self, {{}, {0, 2, 3}}}, {Stack::dec_cross, {{2}, {0, 1}}}});
     const auto path = scratch / ("model" + std::to_string(number++) + ".pt");
     exported(*model, path);

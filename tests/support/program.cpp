@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,37 +25,9 @@ std::string slurp(const std::filesystem::path& path) {
 }  // namespace
 
 Finished run_program(const std::vector<std::string>& arguments, double kill_after, const std::string& input) {
-  Folder folder;
-  const auto in = folder.write("in", input);
-  const auto out = folder.path() / "out", err = folder.path() / "err";
-  std::vector<char*> argv{const_cast<char*>(HEADLAB_PROGRAM)};
-  for (const auto& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
-  argv.push_back(nullptr);
-  const pid_t child = fork();
-  if (child < 0) throw std::runtime_error("fork failed");
-  if (child == 0) {
-    dup2(open(in.c_str(), O_RDONLY), 0);
-    dup2(open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), 1);
-    dup2(open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), 2);
-    execv(HEADLAB_PROGRAM, argv.data());
-    _exit(127);
-  }
-  int status = 0;
-  if (kill_after > 0) {
-    const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(kill_after);
-    pid_t done = 0;
-    while (done == 0 && std::chrono::steady_clock::now() < until) {
-      done = waitpid(child, &status, WNOHANG);
-      if (done == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    }
-    if (done == 0) {
-      kill(child, SIGKILL);
-      waitpid(child, &status, 0);
-    }
-  } else {
-    waitpid(child, &status, 0);
-  }
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status), slurp(out), slurp(err)};
+  Running program(headlab_command(arguments), input);
+  if (kill_after > 0 && !wait_until([&] { return program.ended(); }, kill_after)) program.send(SIGKILL);
+  return program.wait();
 }
 
 Running::Running(const std::vector<std::string>& command, const std::string& input, const std::function<void()>& before) {
@@ -68,13 +41,24 @@ Running::Running(const std::vector<std::string>& command, const std::string& inp
   std::vector<char*> argv;
   for (const auto& argument : command) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
+  if (!before) {  // fork would copy the page tables of a test program that is large under sanitizers
+    posix_spawn_file_actions_t files;
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_addopen(&files, 0, in_.c_str(), O_RDONLY, 0);
+    posix_spawn_file_actions_addopen(&files, 1, out_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    posix_spawn_file_actions_addopen(&files, 2, err_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    const int wrong = posix_spawnp(&process_, argv[0], &files, nullptr, argv.data(), environ);
+    posix_spawn_file_actions_destroy(&files);
+    if (wrong != 0) throw std::runtime_error("can't start " + command.front());
+    return;
+  }
   process_ = fork();
   if (process_ < 0) throw std::runtime_error("fork failed");
   if (process_ > 0) return;
   dup2(open(in_.c_str(), O_RDONLY), 0);
   dup2(open(out_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), 1);
   dup2(open(err_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), 2);
-  if (before) before();
+  before();
   execvp(argv[0], argv.data());
   _exit(127);
 }
