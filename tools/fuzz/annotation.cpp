@@ -19,17 +19,12 @@ constexpr const char* of_annotation = "annotation";
 /// What `read` gives, if it does not refuse the file as one may be refused.
 template <class Read>
 auto accepted(const Read& read) {
-  using Rows = decltype(read());
-  try {
-    auto rows = read();
+  decltype(read()) rows;
+  may_refuse(of_annotation, [&] {
+    rows = read();
     if (rows.empty()) broken(of_annotation, "a file without a row was accepted");
-    return rows;
-  } catch (const FileError& error) {
-    check_message(of_annotation, error.what());
-  } catch (const std::exception& error) {
-    broken(of_annotation, std::string("another exception than of a file: ") + error.what());
-  }
-  return Rows();
+  });
+  return rows;
 }
 
 void check_text(const std::string& text) {
@@ -89,7 +84,7 @@ void check_labels(const std::set<std::string>& names) {
 }
 
 void check_plain_text(const std::string& path, const std::vector<std::string>& lines) {
-  try {
+  may_refuse(of_annotation, [&] {
     const auto text = PlainText::read_file(path, KeepLines::usable);
     if (static_cast<int64_t>(text.lines.size()) + text.skipped() != text.read || text.read != static_cast<int64_t>(lines.size()))
       broken(of_annotation, "lines of a text that are not counted");
@@ -97,11 +92,7 @@ void check_plain_text(const std::string& path, const std::vector<std::string>& l
     for (const auto& line : text.lines) characters += static_cast<int64_t>(decode_utf8(line).size()) + 1;
     if (text.characters() != characters) broken(of_annotation, "characters of a text that are not counted");
     if (text.words_and_line_ends() < static_cast<int64_t>(text.lines.size())) broken(of_annotation, "line ends that are not counted");
-  } catch (const FileError& error) {
-    check_message(of_annotation, error.what());
-  } catch (const std::exception& error) {
-    broken(of_annotation, std::string("another exception than of a file: ") + error.what());
-  }
+  });
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <stdexcept>
 
+#include "modules/base/error.h"
 #include "src/spec/document.h"
 
 namespace headlab::fuzz {
@@ -28,6 +29,16 @@ const Target& target(const std::string& name) {
 void broken(const char* target, const std::string& what) {
   std::fprintf(stderr, "%s: a promise is broken: %s\n", target, what.c_str());
   std::abort();
+}
+
+void may_refuse(const char* target, const std::function<void()>& read) {
+  try {
+    read();
+  } catch (const FileError& error) {
+    check_message(target, error.what());
+  } catch (const std::exception& error) {
+    broken(target, std::string("another exception than of a file: ") + error.what());
+  }
 }
 
 void check_message(const char* target, const std::string& message) {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -71,6 +72,9 @@ std::string safetensors_bytes(const std::string& header, const std::string& data
 
 /// Ends the process: "<target>: <promise> is broken: <what>".
 [[noreturn]] void broken(const char* target, const std::string& what);
+
+/// Calls `read`, which may throw nothing but FileError, with a message for a person.
+void may_refuse(const char* target, const std::function<void()>& read);
 
 /// Breaks where a message is no message for a person: not UTF-8, a control character, a line of more than 10,000 bytes.
 void check_message(const char* target, const std::string& message);

@@ -70,7 +70,7 @@ void check_lines(const std::string& path, const std::string& bytes) {
 }
 
 void check_pairs(const std::string& source, const std::string& target, KeepLines keep, int64_t lines, int64_t target_lines) {
-  try {
+  may_refuse(of_text, [&] {
     const auto text = ParallelText::read(source, target, keep);
     const auto& report = text.report;
     const auto kept = static_cast<int64_t>(text.source.size());
@@ -86,11 +86,7 @@ void check_pairs(const std::string& source, const std::string& target, KeepLines
         if (line.find('\n') != std::string::npos) broken(of_text, "a line with a line feed");
       }
     if (keep == KeepLines::all && report.skipped() != 0) broken(of_text, "a skipped line of a text to evaluate");
-  } catch (const FileError& error) {
-    check_message(of_text, error.what());
-  } catch (const std::exception& error) {
-    broken(of_text, std::string("another exception than of a file: ") + error.what());
-  }
+  });
 }
 
 }  // namespace
