@@ -6,12 +6,13 @@ function(headlab_compile_as target uses_torch)
                                               $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/headlab>)
   target_compile_features(${target} PUBLIC cxx_std_20)
   target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:headlab_compile>)
+  # Several sources in one translation unit: what they include is read and instantiated once for all of them.
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${HEADLAB_UNITY} UNITY_BUILD_BATCH_SIZE 8)
   if(NOT uses_torch)
     return()
   endif()
   target_link_libraries(${target} PUBLIC headlab_torch)
-  # Several sources in one translation unit: LibTorch's headers are instantiated once for all of them.
-  set_target_properties(${target} PROPERTIES JOB_POOL_COMPILE torch_compile UNITY_BUILD ${HEADLAB_UNITY} UNITY_BUILD_BATCH_SIZE 8)
+  set_target_properties(${target} PROPERTIES JOB_POOL_COMPILE torch_compile)
   if(HEADLAB_PCH)
     if(NOT TARGET headlab_pch)  # its one source is empty: what matters is the header, made once and used by all
       if(NOT EXISTS "${PROJECT_BINARY_DIR}/pch.cpp")  # written once: its time decides whether the header is made again
@@ -20,8 +21,9 @@ function(headlab_compile_as target uses_torch)
       add_library(headlab_pch OBJECT "${PROJECT_BINARY_DIR}/pch.cpp")
       target_link_libraries(headlab_pch PRIVATE headlab_compile headlab_torch)
       target_compile_features(headlab_pch PRIVATE cxx_std_20)
-      target_precompile_headers(headlab_pch PRIVATE
-        <torch/torch.h> <algorithm> <cmath> <cstdint> <functional> <map> <memory> <optional> <set> <string>
+      target_include_directories(headlab_pch PRIVATE "${PROJECT_SOURCE_DIR}")
+      target_precompile_headers(headlab_pch PRIVATE  # in <>: looked for, so that the checkout's path is not part of it
+        <modules/tensor/torch.h> <algorithm> <cmath> <cstdint> <functional> <map> <memory> <optional> <set> <string>
         <unordered_map> <utility> <variant> <vector>)
     endif()
     target_precompile_headers(${target} REUSE_FROM headlab_pch)
@@ -84,7 +86,7 @@ function(headlab_program folder)
   endif()
   get_filename_component(name "${folder}" NAME)
   add_executable(headlab "${main}")
-  headlab_compile_as(headlab TRUE)
+  headlab_compile_as(headlab FALSE)
   headlab_link(headlab PRIVATE ${name} ${arg_DEPENDS})
   if(TARGET headlab::tcmalloc)
     target_link_libraries(headlab PRIVATE headlab::tcmalloc)
@@ -141,18 +143,16 @@ function(headlab_tests folder)
       headlab_compile_as(${objects} FALSE)
     else()
       headlab_compile_as(${objects} TRUE)
-      set_target_properties(${objects} PROPERTIES UNITY_BUILD OFF)  # tests name their helpers as they like
     endif()
-    target_compile_definitions(${objects} PRIVATE HEADLAB_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
-                               $<$<TARGET_EXISTS:headlab>:HEADLAB_PROGRAM="${PROJECT_BINARY_DIR}/headlab">)
+    set_target_properties(${objects} PROPERTIES UNITY_BUILD OFF)  # tests name their helpers as they like
     target_link_libraries(${objects} PRIVATE ${uses} Catch2::Catch2)
     target_link_libraries(headlab_tests PRIVATE ${objects})
   endforeach()
+  # For one source alone: the others compile the same in every checkout, and ccache finds them.
+  set_source_files_properties("${root}/support/places.cpp" PROPERTIES COMPILE_DEFINITIONS
+    "HEADLAB_SOURCE_DIR=\"${PROJECT_SOURCE_DIR}\";HEADLAB_PROGRAM=\"${PROJECT_BINARY_DIR}/headlab\"")
   headlab_compile_as(headlab_tests FALSE)
   set_target_properties(headlab_tests PROPERTIES LINKER_LANGUAGE CXX)
-  if(TARGET headlab)
-    add_dependencies(headlab_tests headlab)  # some tests run HEADLAB_BINARY_DIR/headlab
-  endif()
   if(TARGET headlab)
     add_dependencies(headlab_tests headlab)  # tests run it as users do
   endif()

@@ -7,6 +7,7 @@
 #include "modules/base/atomic_file.h"
 #include "modules/base/nearest.h"
 #include "tests/catch.h"
+#include "tests/support/places.h"
 #include "tests/support/skip.h"
 
 using namespace headlab;
@@ -14,7 +15,7 @@ using namespace headlab;
 namespace {
 
 const nlohmann::json& coverage() {
-  static const auto table = nlohmann::json::parse(read_file(HEADLAB_SOURCE_DIR "/tests/coverage.json"));
+  static const auto table = nlohmann::json::parse(read_file(test::in_source("tests/coverage.json")));
   return table;
 }
 

@@ -1,11 +1,10 @@
 #pragma once
 
-#include <torch/nn/module.h>
-
 #include "modules/attention/call.h"
 #include "modules/tensor/axes.h"
 #include "modules/tensor/init.h"
 #include "modules/tensor/registry.h"
+#include "modules/tensor/torch.h"
 
 /// The slots of an attention: project -> (adapters) -> position -> weigh -> gates -> mix. An entry is one class in its
 /// slot's folder and one line in that folder's registry.cpp.

@@ -1,11 +1,10 @@
 #pragma once
 
-#include <torch/nn/module.h>
-
 #include "modules/tensor/dropout.h"
 #include "modules/tensor/init.h"
 #include "modules/tensor/registry.h"
 #include "modules/tensor/shapes.h"
+#include "modules/tensor/torch.h"
 
 namespace headlab {
 

@@ -1,8 +1,8 @@
 #include "modules/feed_forward/feed_forward.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
+
+#include "modules/tensor/torch.h"
 
 namespace headlab {
 namespace {

@@ -1,11 +1,9 @@
 #pragma once
 
-#include <torch/nn/module.h>
-#include <torch/nn/modules/linear.h>
-
 #include "modules/tensor/init.h"
 #include "modules/tensor/registry.h"
 #include "modules/tensor/shapes.h"
+#include "modules/tensor/torch.h"
 
 namespace headlab {
 

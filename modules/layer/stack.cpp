@@ -1,9 +1,9 @@
 #include "modules/layer/stack.h"
 
-#include <torch/torch.h>
-
 #include <functional>
 #include <map>
+
+#include "modules/tensor/torch.h"
 
 namespace headlab {
 namespace {

@@ -1,10 +1,9 @@
 #pragma once
 
-#include <torch/nn/modules/container/modulelist.h>
-
 #include "modules/attention/attention.h"
 #include "modules/feed_forward/feed_forward.h"
 #include "modules/layer/residual.h"
+#include "modules/tensor/torch.h"
 
 namespace headlab {
 

@@ -1,6 +1,6 @@
 #include "modules/loss/cross_entropy.h"
 
-#include <torch/torch.h>
+#include "modules/tensor/torch.h"
 
 namespace headlab {
 namespace {

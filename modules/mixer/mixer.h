@@ -1,9 +1,8 @@
 #pragma once
 
-#include <torch/nn/module.h>
-
 #include "modules/attention/call.h"
 #include "modules/tensor/axes.h"
+#include "modules/tensor/torch.h"
 
 namespace headlab {
 

@@ -1,6 +1,6 @@
 #include "modules/model/encoder_decoder.h"
 
-#include <torch/torch.h>
+#include "modules/tensor/torch.h"
 
 namespace headlab {
 namespace {

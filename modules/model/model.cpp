@@ -1,9 +1,9 @@
 #include "modules/model/model.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 #include <set>
+
+#include "modules/tensor/torch.h"
 
 namespace headlab {
 

@@ -1,6 +1,6 @@
 #include "modules/model/single_stack.h"
 
-#include <torch/torch.h>
+#include "modules/tensor/torch.h"
 
 namespace headlab {
 

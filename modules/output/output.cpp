@@ -1,8 +1,8 @@
 #include "modules/output/output.h"
 
-#include <torch/torch.h>
-
 #include <limits>
+
+#include "modules/tensor/torch.h"
 
 namespace headlab {
 namespace {

@@ -1,9 +1,7 @@
 #pragma once
 
-#include <torch/nn/module.h>
-#include <torch/nn/modules/linear.h>
-
 #include "modules/embedding/embedding.h"
+#include "modules/tensor/torch.h"
 
 namespace headlab {
 

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <torch/types.h>
-
 #include <optional>
+
+#include "modules/tensor/torch.h"
 
 namespace headlab {
 

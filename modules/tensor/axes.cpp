@@ -1,10 +1,10 @@
 #include "modules/tensor/axes.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 #include <map>
 #include <set>
+
+#include "modules/tensor/torch.h"
 
 namespace headlab {
 namespace {

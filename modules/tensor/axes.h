@@ -1,11 +1,10 @@
 #pragma once
 
-#include <torch/nn/module.h>
-
 #include <string>
 #include <vector>
 
 #include "modules/tensor/shapes.h"
+#include "modules/tensor/torch.h"
 
 namespace headlab {
 

@@ -1,9 +1,9 @@
 #include "modules/tensor/dropout.h"
 
-#include <torch/torch.h>
-
 #include <functional>
 #include <stdexcept>
+
+#include "modules/tensor/torch.h"
 
 namespace headlab {
 namespace {

@@ -1,9 +1,9 @@
 #include "modules/tensor/forward.h"
 
 #include <ATen/CPUGeneratorImpl.h>
-#include <torch/torch.h>
 
 #include "modules/tensor/init.h"
+#include "modules/tensor/torch.h"
 
 namespace headlab {
 

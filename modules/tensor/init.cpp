@@ -1,11 +1,11 @@
 #include "modules/tensor/init.h"
 
 #include <ATen/CPUGeneratorImpl.h>
-#include <torch/torch.h>
 
 #include <cmath>
 
 #include "modules/base/random.h"
+#include "modules/tensor/torch.h"
 
 namespace headlab {
 

@@ -1,10 +1,9 @@
 #pragma once
 
-#include <torch/nn/module.h>
-
 #include <string>
 
 #include "modules/tensor/shapes.h"
+#include "modules/tensor/torch.h"
 
 namespace headlab {
 

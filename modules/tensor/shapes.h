@@ -1,10 +1,9 @@
 #pragma once
 
-#include <torch/types.h>
-
 #include <string>
 
 #include "modules/base/error.h"
+#include "modules/tensor/torch.h"
 
 /// The letters that a tensor's name ends in, one a dimension:
 ///   B batch   T query length   S key length   D model width   H heads   G key/value groups

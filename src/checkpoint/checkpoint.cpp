@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <stdio.h>
-#include <torch/utils.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -12,6 +11,7 @@
 
 #include "modules/base/atomic_file.h"
 #include "modules/base/error.h"
+#include "modules/tensor/torch.h"
 #include "src/checkpoint/json_file.h"
 
 namespace headlab {

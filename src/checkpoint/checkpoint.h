@@ -1,7 +1,5 @@
 #pragma once
 
-#include <torch/nn/module.h>
-
 #include <cstdint>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -10,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "modules/tensor/torch.h"
 #include "src/checkpoint/safetensors.h"
 
 namespace headlab {

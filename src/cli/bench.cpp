@@ -1,5 +1,4 @@
 #include <ATen/Parallel.h>
-#include <torch/torch.h>
 #include <torch/version.h>
 
 #include <chrono>
@@ -7,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "modules/model/encoder_decoder.h"
+#include "modules/tensor/torch.h"
 #include "src/checkpoint/checkpoint.h"
 #include "src/cli/command.h"
 #include "src/task/token_loss.h"

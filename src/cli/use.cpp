@@ -1,10 +1,10 @@
-#include <torch/torch.h>
 
 #include <cstdio>
 #include <iostream>
 
 #include "modules/attention/attention.h"
 #include "modules/model/cost.h"
+#include "modules/tensor/torch.h"
 #include "src/cli/command.h"
 #include "src/cli/search_flags.h"
 #include "src/data/generated/generate.h"

@@ -5,20 +5,13 @@
 #include <utility>
 
 #include "modules/base/error.h"
+#include "src/terminal/format.h"
 #include "src/text/lines.h"
 
 namespace headlab {
 namespace {
 
-std::string grouped(int64_t n) {
-  std::string digits = std::to_string(n);
-  for (auto at = static_cast<int64_t>(digits.size()) - 3; at > 0; at -= 3) {
-    digits.insert(static_cast<std::size_t>(at), ",");
-  }
-  return digits;
-}
-
-std::string count(int64_t n, const std::string& what) { return grouped(n) + " " + what + (n == 1 ? "" : "s"); }
+std::string count(int64_t n, const std::string& what) { return with_commas(n) + " " + what + (n == 1 ? "" : "s"); }
 
 std::vector<int64_t> lengths(const std::vector<std::vector<int32_t>>& rows) {
   std::vector<int64_t> result;
@@ -30,9 +23,9 @@ std::vector<int64_t> lengths(const std::vector<std::vector<int32_t>>& rows) {
 }  // namespace
 
 std::string ParallelReport::text() const {
-  std::string reasons = grouped(empty) + " empty, " + grouped(too_long) + " too long";
-  if (not_utf8) reasons += ", " + grouped(not_utf8) + " not UTF-8";
-  if (nul) reasons += ", " + grouped(nul) + " with NUL";
+  std::string reasons = with_commas(empty) + " empty, " + with_commas(too_long) + " too long";
+  if (not_utf8) reasons += ", " + with_commas(not_utf8) + " not UTF-8";
+  if (nul) reasons += ", " + with_commas(nul) + " with NUL";
   return count(skipped(), "line") + " skipped (" + reasons + ")";
 }
 
@@ -56,7 +49,7 @@ ParallelText ParallelText::read(const std::string& source_path, const std::strin
       while (source.next(left)) {}
       while (target.next(right)) {}
       throw FileError(source_path + " has " + count(source.counts().lines, "line") + ", " + target_path + " has " +
-                      grouped(target.counts().lines) + "; expected translations line by line");
+                      with_commas(target.counts().lines) + "; expected translations line by line");
     }
     if (!has_left) break;
     if (keep == KeepLines::all) {

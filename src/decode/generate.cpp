@@ -1,9 +1,9 @@
 #include "src/decode/generate.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 #include <map>
+
+#include "modules/tensor/torch.h"
 
 namespace headlab {
 

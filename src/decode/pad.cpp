@@ -1,8 +1,8 @@
 #include "src/decode/pad.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
+
+#include "modules/tensor/torch.h"
 
 namespace headlab {
 

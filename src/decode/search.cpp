@@ -1,12 +1,11 @@
 #include "src/decode/search.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <tuple>
 
+#include "modules/tensor/torch.h"
 #include "src/decode/sampling.h"
 
 namespace headlab {

@@ -1,10 +1,9 @@
 #include "src/decode/translate.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 #include <iterator>
 
+#include "modules/tensor/torch.h"
 #include "src/data/batches.h"
 #include "src/decode/pad.h"
 

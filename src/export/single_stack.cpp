@@ -1,7 +1,6 @@
 #include "src/export/single_stack.h"
 
 #include <torch/script.h>
-#include <torch/torch.h>
 
 #include <algorithm>
 #include <sstream>
@@ -9,6 +8,7 @@
 #include "modules/base/atomic_file.h"
 #include "modules/model/single_stack.h"
 #include "modules/tensor/init.h"
+#include "modules/tensor/torch.h"
 #include "src/export/recorded.h"
 #include "src/export/trace.h"
 

@@ -1,7 +1,6 @@
 #include "src/export/torchscript.h"
 
 #include <torch/script.h>
-#include <torch/torch.h>
 
 #include <algorithm>
 #include <cmath>
@@ -10,6 +9,7 @@
 #include "modules/base/atomic_file.h"
 #include "modules/model/encoder_decoder.h"
 #include "modules/tensor/init.h"
+#include "modules/tensor/torch.h"
 #include "src/decode/translate.h"
 #include "src/export/loops.h"
 #include "src/export/recorded.h"

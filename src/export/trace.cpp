@@ -5,13 +5,13 @@
 #include <torch/csrc/jit/passes/common_subexpression_elimination.h>
 #include <torch/csrc/jit/passes/dead_code_elimination.h>
 #include <torch/csrc/jit/passes/shape_analysis.h>
-#include <torch/torch.h>
 
 #include <memory>
 #include <set>
 #include <unordered_map>
 
 #include "modules/base/error.h"
+#include "modules/tensor/torch.h"
 
 namespace headlab {
 namespace {

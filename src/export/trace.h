@@ -1,11 +1,12 @@
 #pragma once
 
 #include <torch/csrc/jit/api/module.h>
-#include <torch/nn/module.h>
 
 #include <functional>
 #include <string>
 #include <vector>
+
+#include "modules/tensor/torch.h"
 
 /// TorchScript from the C++ modules themselves: what they do with tensors is recorded, so that each mechanism has one text.
 namespace headlab {

@@ -1,6 +1,6 @@
 #include "src/heads/scale.h"
 
-#include <torch/torch.h>
+#include "modules/tensor/torch.h"
 
 namespace headlab {
 

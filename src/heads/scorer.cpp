@@ -1,8 +1,7 @@
 #include "src/heads/scorer.h"
 
-#include <torch/torch.h>
-
 #include "modules/base/random.h"
+#include "modules/tensor/torch.h"
 #include "src/heads/scale.h"
 #include "src/task/token_loss.h"
 

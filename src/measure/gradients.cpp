@@ -1,9 +1,9 @@
-#include <torch/torch.h>
 
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "modules/tensor/torch.h"
 #include "src/measure/measure.h"
 #include "src/task/token_loss.h"
 #include "src/train/optimizer.h"

@@ -1,8 +1,8 @@
-#include <torch/torch.h>
 
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "modules/tensor/torch.h"
 #include "src/measure/measure.h"
 
 namespace headlab {

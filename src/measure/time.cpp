@@ -1,10 +1,10 @@
-#include <torch/torch.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "modules/tensor/torch.h"
 #include "src/measure/measure.h"
 #include "src/task/token_loss.h"
 

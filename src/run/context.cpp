@@ -1,8 +1,7 @@
 #include "src/run/context.h"
 
-#include <torch/torch.h>
-
 #include "modules/base/random.h"
+#include "modules/tensor/torch.h"
 #include "src/checkpoint/checkpoint.h"
 #include "src/checkpoint/json_file.h"
 #include "src/heads/scale.h"

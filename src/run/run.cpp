@@ -2,7 +2,7 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/Version.h>
-#include <torch/torch.h>
+#include <torch/cuda.h>
 #include <torch/version.h>
 
 #include <algorithm>
@@ -14,6 +14,7 @@
 #include "modules/base/folder_lock.h"
 #include "modules/base/random.h"
 #include "modules/base/version.h"
+#include "modules/tensor/torch.h"
 #include "src/checkpoint/json_file.h"
 #include "src/report/report.h"
 #include "src/run/stage.h"

@@ -10,8 +10,10 @@
 namespace headlab {
 namespace {
 
-std::shared_ptr<Task> task_of(const RunSpec& spec, const std::filesystem::path& spec_folder, const std::filesystem::path& files) {
+/// `files`: the run folder with the task's files; empty: they are made anew.
+std::shared_ptr<Task> task_of(const RunSpec& spec, const std::filesystem::path& spec_folder, const std::filesystem::path& files, bool with_data) {
   TaskContext context;
+  context.reads_data = with_data;
   context.spec_folder = spec_folder.string();
   context.seed = static_cast<uint64_t>(spec.seed);
   if (!files.empty())
@@ -22,7 +24,7 @@ std::shared_ptr<Task> task_of(const RunSpec& spec, const std::filesystem::path& 
 
 }  // namespace
 
-SavedRun open_run(const std::filesystem::path& folder, const std::string& stage, const std::string& device) {
+SavedRun open_run(const std::filesystem::path& folder, const std::string& stage, const std::string& device, bool with_data) {
   if (!std::filesystem::exists(folder / "spec.json") || !std::filesystem::exists(folder / "results.json"))
     throw FileError(folder.string() + ": not a run folder (no spec.json and results.json in it); expected one such as runs/quickstart/8f3a2c0d11");
   SavedRun run;
@@ -33,7 +35,7 @@ SavedRun open_run(const std::filesystem::path& folder, const std::string& stage,
   if (!run.results.contains("stages") || !run.results["stages"].is_object())
     throw FileError((folder / "results.json").string() + ": expected the results of a run, got " + shown(run.results));
   // Data files are looked for where the run found them: beside its spec.
-  run.task = task_of(*run.spec, run.results.value("spec_folder", folder.string()), folder);
+  run.task = task_of(*run.spec, run.results.value("spec_folder", folder.string()), folder, with_data);
   std::string last, exist;
   for (const auto& [name, result] : run.results["stages"].items())
     if (std::filesystem::exists(folder / "checkpoints" / name / "final")) {
@@ -55,7 +57,7 @@ SavedRun open_run(const std::filesystem::path& folder, const std::string& stage,
 SavedRun open_spec(const std::filesystem::path& spec_file) {
   SavedRun run;
   run.spec = load_spec(spec_file.string(), {}).front().spec;
-  run.task = task_of(*run.spec, spec_file.parent_path(), {});
+  run.task = task_of(*run.spec, spec_file.parent_path(), {}, true);
   Console quiet(Console::Kind::quiet);
   RunContext context(*run.spec, run.task, RunFolder{}, quiet, torch::kCPU, {});
   run.stage = "initial";

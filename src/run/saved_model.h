@@ -18,7 +18,8 @@ struct SavedRun {
 
 /// Loads the model of a stage ("" : the last stage that left one, "initial": unset weights) from a run folder.
 /// Throws FileError for a folder that is no run, UsageError for a stage without a model (with those that have one).
-SavedRun open_run(const std::filesystem::path& folder, const std::string& stage, const std::string& device);
+/// The data that it learned from is looked for only `with_data`, to measure the model again.
+SavedRun open_run(const std::filesystem::path& folder, const std::string& stage, const std::string& device, bool with_data = false);
 
 /// The spec of a run folder or a spec file, and a model with these sizes: for `headlab show`.
 SavedRun open_spec(const std::filesystem::path& spec_file);

@@ -36,7 +36,7 @@ void check_expression(const std::string& field, const std::string& text, Problem
   }
 }
 
-std::string short_number(double value) {
+std::string measured_number(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%.6g", value);
   return text;
@@ -103,11 +103,11 @@ bool relation_holds(const ExpectOptions& expectation, double difference) {
 }
 
 std::string expected_text(const Verdict& verdict) {
-  return verdict.that + sign_of(verdict) + verdict.bound + (verdict.within ? " within " + short_number(*verdict.within) : "");
+  return verdict.that + sign_of(verdict) + verdict.bound + (verdict.within ? " within " + measured_number(*verdict.within) : "");
 }
 
 std::string measured_text(const Verdict& verdict) {
-  return short_number(verdict.left) + sign_of(verdict) + short_number(verdict.right);
+  return measured_number(verdict.left) + sign_of(verdict) + measured_number(verdict.right);
 }
 
 std::string claim_text(const std::vector<ClaimLine>& lines) {

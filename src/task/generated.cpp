@@ -1,11 +1,10 @@
 #include "src/task/generated.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 #include <cmath>
 #include <sstream>
 
+#include "modules/tensor/torch.h"
 #include "src/decode/pad.h"
 #include "src/task/token_loss.h"
 #include "src/terminal/format.h"

@@ -1,10 +1,9 @@
 #include "src/task/language_model.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 #include <cmath>
 
+#include "modules/tensor/torch.h"
 #include "src/data/paths.h"
 #include "src/data/tokenizers.h"
 #include "src/decode/pad.h"
@@ -144,11 +143,12 @@ void LanguageModelOptions::model_rules(const Choice& model, Problems& problems) 
 
 LanguageModel::LanguageModel(const LanguageModelOptions& options, const TaskContext& context)
     : block_(options.block), stride_(options.stride.value_or(options.block)) {
+  codec_ = codec_from_files(options.units, options.tokenizer.type, context.files);
+  if (codec_ && !context.reads_data) return;
   LoadedText loaded;
   for (const auto& source : plain_text_sources())
     if (source.info.name == options.data.type()) loaded = source.load(options.data.options(), context.spec_folder);
   const auto& train = loaded.parts.at("train");
-  codec_ = codec_from_files(options.units, options.tokenizer.type, context.files);
   if (!codec_ && options.units == "characters") codec_ = characters_codec(train.text());
   if (!codec_) {
     auto own = options.tokenizer;

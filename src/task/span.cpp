@@ -1,10 +1,9 @@
 #include "src/task/span.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 #include <limits>
 
+#include "modules/tensor/torch.h"
 #include "src/data/labelled/records.h"
 #include "src/metrics/answers.h"
 #include "src/task/token_loss.h"

@@ -1,9 +1,8 @@
 #include "src/task/tagging.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 
+#include "modules/tensor/torch.h"
 #include "src/metrics/labels.h"
 #include "src/task/token_loss.h"
 #include "src/terminal/format.h"

@@ -66,6 +66,8 @@ class Task {
   virtual std::pair<std::vector<int64_t>, std::vector<int64_t>> lengths(const std::string& split) const = 0;
   /// Of the source, or of the one text. The default: the ids of trained tokenizers.
   virtual TextKind reads() const { return {}; }
+  /// The special ids of what it says, where that is another text than what it reads.
+  virtual TextIds writes() const { return reads().ids; }
   virtual TokenBatch batch(const std::string& split, const std::vector<int64_t>& examples,
                            torch::Device device) const = 0;
   /// What evaluate can measure.
@@ -112,6 +114,9 @@ struct TaskContext {
   uint64_t seed = 1;
   /// Files of an earlier run of the same spec (tokenizers), by name; empty: made anew.
   std::map<std::string, std::string> files;
+  /// false: a saved model is to be used, not trained or measured. A task whose files say enough reads no data then, so
+  /// that a run folder can be used where its data is not; every split is absent.
+  bool reads_data = true;
   /// The file of this name, or nullptr.
   const std::string* file(const std::string& name) const;
 };

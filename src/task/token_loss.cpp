@@ -1,6 +1,6 @@
 #include "src/task/token_loss.h"
 
-#include <torch/torch.h>
+#include "modules/tensor/torch.h"
 
 namespace headlab {
 

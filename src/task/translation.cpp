@@ -1,11 +1,10 @@
 #include "src/task/translation.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 #include <cmath>
 
 #include "modules/model/encoder_decoder.h"
+#include "modules/tensor/torch.h"
 #include "src/data/batches.h"
 #include "src/data/paths.h"
 #include "src/decode/translate.h"
@@ -107,16 +106,18 @@ void TranslationOptions::model_rules(const Choice& model, Problems& problems) co
 }
 
 Translation::Translation(const TranslationOptions& options, const TaskContext& context) {
-  Loaded loaded;
-  for (const auto& source : data_sources())
-    if (source.info.name == options.data.type()) loaded = source.load(options.data.options(), context.spec_folder);
   if (const auto* joint = context.file("tokenizer.model")) {
     const auto tokenizer = Tokenizer::from_bytes(*joint);
     tokenizers_ = TokenizerPair{tokenizer, tokenizer, true};
   } else if (context.file("source.model") && context.file("target.model")) {
     tokenizers_ = TokenizerPair{Tokenizer::from_bytes(*context.file("source.model")),
                                 Tokenizer::from_bytes(*context.file("target.model")), false};
-  } else {
+  }
+  if (tokenizers_ && !context.reads_data) return;
+  Loaded loaded;
+  for (const auto& source : data_sources())
+    if (source.info.name == options.data.type()) loaded = source.load(options.data.options(), context.spec_folder);
+  if (!tokenizers_) {
     const auto& train = loaded.parts.at("train");
     tokenizers_ = make_tokenizers(options.tokenizer, train.source, train.target, context.spec_folder, context.seed);
   }
@@ -151,8 +152,8 @@ ModelContext Translation::context() const {
 
 int64_t Translation::longest() const {
   int64_t longest = 0;
-  for (const auto& split : split_names()) {
-    const auto [source, target] = lengths(split);
+  for (const auto& part : parts_) {
+    const auto [source, target] = lengths(part.first);
     for (auto length : source) longest = std::max(longest, length);
     for (auto length : target) longest = std::max(longest, length);
   }
@@ -167,6 +168,7 @@ std::pair<std::vector<int64_t>, std::vector<int64_t>> Translation::lengths(const
 }
 
 TextKind Translation::reads() const { return {text_ids(tokenizers_->source), tokenizers_->joint}; }
+TextIds Translation::writes() const { return text_ids(tokenizers_->target); }
 
 TokenBatch Translation::batch(const std::string& split, const std::vector<int64_t>& examples, torch::Device device) const {
   const auto& pairs = part_of(parts_, split).pairs;

@@ -37,6 +37,7 @@ class Translation : public Task {
   nlohmann::ordered_json report() const override { return report_; }
   std::pair<std::vector<int64_t>, std::vector<int64_t>> lengths(const std::string& split) const override;
   TextKind reads() const override;
+  TextIds writes() const override;
   TokenBatch batch(const std::string& split, const std::vector<int64_t>& examples, torch::Device device) const override;
   MetricNames metrics() const override { return TranslationOptions().metrics(); }
   Evaluation evaluate(Model& model, const EvaluateOptions& options, const std::map<Stack, Tensor>& scale) const override;
@@ -47,10 +48,10 @@ class Translation : public Task {
   std::vector<std::vector<std::pair<double, std::string>>> translate(Model& model, const std::vector<std::string>& lines,
                                                                      const SearchOptions& options, int64_t first = 0) const;
   const TokenizerPair& tokenizers() const { return *tokenizers_; }
-  /// Ids of a split's sources, without eos.
-  std::vector<std::vector<int64_t>> sources(const std::string& split) const;
 
  private:
+  // Ids of a split's sources, without eos.
+  std::vector<std::vector<int64_t>> sources(const std::string& split) const;
   struct Part {
     ParallelText text;
     EncodedPairs pairs;

@@ -8,21 +8,11 @@
 namespace headlab {
 namespace {
 
-struct CodeRange {
-  char32_t first, last;
-};
 struct Base {
   char32_t of, first, second, third;
 };
 
 #include "src/text/basic_tokens_table.inc"
-
-template <std::size_t N>
-bool within(const CodeRange (&ranges)[N], char32_t c) {
-  const auto* after = std::upper_bound(std::begin(ranges), std::end(ranges), c,
-                                       [](char32_t value, const CodeRange& r) { return value < r.first; });
-  return after != std::begin(ranges) && c <= std::prev(after)->last;
-}
 
 bool is_ideograph(char32_t c) {
   constexpr CodeRange ideographs[] = {{0x3400, 0x4DBF},   {0x4E00, 0x9FFF},   {0xF900, 0xFAFF},   {0x20000, 0x2A6DF},

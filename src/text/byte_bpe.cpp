@@ -14,18 +14,7 @@
 namespace headlab {
 namespace {
 
-struct CodeRange {
-  char32_t first, last;
-};
-
 #include "src/text/byte_bpe_table.inc"
-
-template <std::size_t N>
-bool within(const CodeRange (&ranges)[N], char32_t c) {
-  const auto* after = std::upper_bound(std::begin(ranges), std::end(ranges), c,
-                                       [](char32_t value, const CodeRange& r) { return value < r.first; });
-  return after != std::begin(ranges) && c <= std::prev(after)->last;
-}
 
 constexpr const char* end_of_text = "<|endoftext|>";
 
@@ -40,13 +29,13 @@ std::vector<std::string> written_bytes() {
   return written;
 }
 
-enum class Kind { letter, number, space, other };
+enum class CharacterKind { letter, number, space, other };
 
-Kind kind_of(char32_t c) {
-  if (within(letters, c)) return Kind::letter;
-  if (within(numbers, c)) return Kind::number;
-  return is_space(c) && !(c >= 0x1C && c <= 0x1F) ? Kind::space
-                                                  : Kind::other;  // those four are spaces to Python's str alone
+CharacterKind character_kind(char32_t c) {
+  if (within(letters, c)) return CharacterKind::letter;
+  if (within(numbers, c)) return CharacterKind::number;
+  return is_space(c) && !(c >= 0x1C && c <= 0x1F) ? CharacterKind::space
+                                                  : CharacterKind::other;  // those four are spaces to Python's str alone
 }
 
 }  // namespace
@@ -58,9 +47,9 @@ std::vector<std::u32string> gpt2_chunks(std::u32string_view text) {
     chunks.emplace_back(text.substr(at, count));
     at += count;
   };
-  const auto run = [&](std::size_t from, Kind kind) {
+  const auto run = [&](std::size_t from, CharacterKind kind) {
     std::size_t end = from;
-    while (end < text.size() && kind_of(text[end]) == kind) ++end;
+    while (end < text.size() && character_kind(text[end]) == kind) ++end;
     return end - from;
   };
   constexpr std::u32string_view contractions[] = {U"'s", U"'t", U"'re", U"'ve", U"'m", U"'ll", U"'d"};
@@ -72,11 +61,11 @@ std::vector<std::u32string> gpt2_chunks(std::u32string_view text) {
       continue;
     }
     const std::size_t space = text[at] == U' ' && at + 1 < text.size() ? 1 : 0;
-    if (const auto kind = kind_of(text[at + space]); kind != Kind::space) {
+    if (const auto kind = character_kind(text[at + space]); kind != CharacterKind::space) {
       take(space + run(at + space, kind));
       continue;
     }
-    const auto spaces = run(at, Kind::space);
+    const auto spaces = run(at, CharacterKind::space);
     take(spaces > 1 && at + spaces < text.size() ? spaces - 1 : spaces);
   }
   return chunks;

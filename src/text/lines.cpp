@@ -11,6 +11,7 @@
 
 #include "modules/base/atomic_file.h"
 #include "modules/base/error.h"
+#include "src/terminal/format.h"
 #include "src/text/unicode.h"
 
 namespace headlab {
@@ -117,7 +118,7 @@ void LineReader::refuse_fault() const {
     case LineFault::empty: return;
     case LineFault::nul: return refuse("a NUL byte");
     case LineFault::not_utf8: return refuse("bytes that are not UTF-8");
-    case LineFault::too_long: return refuse("a line of more than " + std::to_string(longest_) + " bytes");
+    case LineFault::too_long: return refuse("a line of more than " + with_commas(static_cast<int64_t>(longest_)) + " bytes");
   }
 }
 

@@ -118,6 +118,12 @@ bool is_space(char32_t c) {
          (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
 }
 
+bool within(std::span<const CodeRange> ranges, char32_t c) {
+  const auto after = std::upper_bound(ranges.begin(), ranges.end(), c,
+                                      [](char32_t value, const CodeRange& r) { return value < r.first; });
+  return after != ranges.begin() && c <= std::prev(after)->last;
+}
+
 std::u32string lower(std::u32string_view text) {
   std::u32string result;
   result.reserve(text.size());

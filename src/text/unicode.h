@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -18,6 +19,14 @@ std::string encode_utf8(std::u32string_view text);
 
 /// What `str.split()` and `str.rstrip()` take for white space: no-break and ideographic spaces included.
 bool is_space(char32_t c);
+
+/// Code points, both ends included.
+struct CodeRange {
+  char32_t first, last;
+};
+
+/// Whether one of `ranges`, which ascend, has `c`.
+bool within(std::span<const CodeRange> ranges, char32_t c);
 
 /// `str.lower()` for Unicode 14, the final sigma included: "ΣΑΣ" becomes "σας".
 std::u32string lower(std::u32string_view text);

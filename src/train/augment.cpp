@@ -1,11 +1,10 @@
 #include "src/train/augment.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 #include <numeric>
 
 #include "modules/base/error.h"
+#include "modules/tensor/torch.h"
 #include "src/decode/pad.h"
 
 namespace headlab {

@@ -1,9 +1,8 @@
 #include "src/train/average.h"
 
-#include <torch/torch.h>
-
 #include "modules/base/error.h"
 #include "modules/tensor/shapes.h"
+#include "modules/tensor/torch.h"
 #include "src/checkpoint/checkpoint.h"
 
 namespace headlab {

@@ -1,9 +1,8 @@
 #include "src/train/optimizer.h"
 
-#include <torch/torch.h>
-
 #include <set>
 
+#include "modules/tensor/torch.h"
 #include "src/train/optimizer/adam.h"
 #include "src/train/optimizer/sgd.h"
 

@@ -1,9 +1,8 @@
 #pragma once
 
-#include <torch/nn/module.h>
-
 #include "modules/tensor/registry.h"
 #include "modules/tensor/shapes.h"
+#include "modules/tensor/torch.h"
 #include "src/checkpoint/safetensors.h"
 
 namespace headlab {

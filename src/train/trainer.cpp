@@ -1,13 +1,12 @@
 #include "src/train/trainer.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 
 #include "modules/base/error.h"
 #include "modules/base/nearest.h"
+#include "modules/tensor/torch.h"
 #include "src/checkpoint/rng.h"
 #include "src/task/token_loss.h"
 

@@ -2,13 +2,14 @@
 
 #include <signal.h>
 #include <sys/wait.h>
-#include <torch/torch.h>
+#include <torch/nn/modules/normalization.h>
 #include <unistd.h>
 
 #include <random>
 
 #include "modules/base/atomic_file.h"
 #include "modules/base/error.h"
+#include "modules/tensor/torch.h"
 #include "src/checkpoint/rng.h"
 #include "tests/catch.h"
 #include "tests/support/scratch.h"

@@ -1,8 +1,7 @@
 #include "src/checkpoint/rng.h"
 
-#include <torch/torch.h>
-
 #include "modules/base/error.h"
+#include "modules/tensor/torch.h"
 #include "tests/catch.h"
 
 using namespace headlab;

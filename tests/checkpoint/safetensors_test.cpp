@@ -1,12 +1,11 @@
 #include "src/checkpoint/safetensors.h"
 
-#include <torch/torch.h>
-
 #include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "modules/base/atomic_file.h"
 #include "modules/base/error.h"
+#include "modules/tensor/torch.h"
 #include "tests/catch.h"
 #include "tests/support/scratch.h"
 

@@ -2,6 +2,7 @@
 #include <sstream>
 
 #include "tests/catch.h"
+#include "tests/faults/tiny_files.h"
 #include "tests/run/tiny.h"
 #include "tests/support/program.h"
 
@@ -66,4 +67,37 @@ TEST_CASE("translations are searched, drawn and begun as the command line says",
   const auto both = run_program({"generate", run, "--beam", "3", "--temperature", "1"}, 0, "The\n");
   CHECK(both.code == 2);
   CHECK(both.err.find("generate: --beam: expected --temperature 0 beside it") != std::string::npos);
+}
+
+TEST_CASE("a run folder translates and writes on where its data is not", "[cli]") {
+  const TinyFiles files;
+  const auto translator = files.spec("[" + train_stage(2) + "]");
+  REQUIRE(run_program({"run", translator, "--out", files.out(), "--quiet"}).code == 0);
+  Folder folder;
+  folder.write("book.txt", TinyFiles::lines(80, 0, false));
+  const auto writer = folder.write("writer.json", R"({
+    "name": "writer",
+    "task": {"type": "language_model", "data": {"type": "file", "file": "book.txt"}, "units": "characters", "block": 16},
+    "model": {"type": "decoder_only", "d_model": 16, "decoder": {"layers": 1, "attention": {"heads": 2}}},
+    "stages": [)" + train_stage(2) + "]}");
+  REQUIRE(run_program({"run", writer.string(), "--out", (folder.path() / "runs").string(), "--quiet"}).code == 0);
+
+  const auto elsewhere = folder.path() / "elsewhere";
+  const auto used = [](const std::string& how, const std::string& run) {
+    const auto done = run_program({how, run, "--max-length", "6"}, 0, "a b c\n");
+    INFO(done.err);
+    CHECK(done.code == 0);
+    CHECK(done.err.empty());
+    return done.out;
+  };
+  const auto translated = used("translate", files.run().string());
+  const auto written = used("generate", only_run(folder.path() / "runs", "writer").string());
+  std::filesystem::create_directory(elsewhere);
+  std::filesystem::rename(files.run(), elsewhere / "translator");
+  std::filesystem::rename(only_run(folder.path() / "runs", "writer"), elsewhere / "writer");
+  for (const char* name : {"train.src", "train.tgt", "valid.src", "valid.tgt", "test.src", "test.tgt"}) std::filesystem::remove(files / name);
+  std::filesystem::remove(folder.path() / "book.txt");
+  CHECK(used("translate", (elsewhere / "translator").string()) == translated);
+  CHECK(used("generate", (elsewhere / "writer").string()) == written);
+  CHECK(run_program({"show", (elsewhere / "writer").string()}).code == 0);
 }

@@ -60,7 +60,7 @@ TEST_CASE("wrong lines of labelled files are errors with their place", "[labelle
       {"a\tb\n1\t2\n1\t2\t3\n", ":3: expected 2 columns between tabs, got 3", tsv},
       {"a\tb\n", ": expected rows of columns between tabs, got none", tsv},
       {std::string("a\tb\nc\t\0\n", 8), ":2: expected UTF-8 text, got a NUL byte", tsv},
-      {"a\tb\nc\t" + std::string(1 << 20, 'd') + "\n", ":2: expected UTF-8 text, got a line of more than 1048576 bytes", tsv},
+      {"a\tb\nc\t" + std::string(1 << 20, 'd') + "\n", ":2: expected UTF-8 text, got a line of more than 1,048,576 bytes", tsv},
       {word + "2\ta\ta\tX\n", ":2: expected the 10 columns of CoNLL-U between tabs, got 4", conllu},
       {word + "3\ta\ta\tX\t_\t_\t0\troot\t_\t_\n", ":2: expected word 2 of the sentence, got \"3\"", conllu},
       {"# text = a\n\n", ": expected sentences, a word a line, got none", conllu},

@@ -1,13 +1,12 @@
 #include "src/decode/sampling.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
 #include <set>
 
+#include "modules/tensor/torch.h"
 #include "src/decode/generate.h"
 #include "src/decode/translate.h"
 #include "tests/catch.h"

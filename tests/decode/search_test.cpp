@@ -1,11 +1,10 @@
 #include "src/decode/search.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
+#include "modules/tensor/torch.h"
 #include "src/decode/translate.h"
 #include "tests/catch.h"
 #include "tests/support/translators.h"

@@ -1,18 +1,20 @@
 #include "src/export/text.h"
 
 #include <torch/script.h>
-#include <torch/torch.h>
 
 #include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "modules/base/random.h"
+#include "modules/tensor/torch.h"
 #include "src/data/grammar/grammar.h"
 #include "src/decode/translate.h"
 #include "src/export/torchscript.h"
 #include "tests/catch.h"
+#include "tests/support/places.h"
 #include "tests/support/scratch.h"
+#include "tests/support/skip.h"
 #include "tests/support/translators.h"
 
 namespace headlab {
@@ -159,15 +161,10 @@ TEST_CASE("an exported file translates text, in C++ and in Python") {
   for (const auto& text : file.get_method("translate")({list}).toList()) got.push_back(c10::IValue(text).toStringRef());
   CHECK(got == expected);
 
-  std::string python = HEADLAB_SOURCE_DIR "/.deps/venv/bin/python";
-  if (const char* named = std::getenv("HEADLAB_PYTHON")) python = named;
-  if (!std::filesystem::exists(python)) {
-    WARN("no Python with torch: set HEADLAB_PYTHON to one, or let tools/headlab make .deps/venv");
-    return;
-  }
+  if (test::skipped(test::python().empty(), "no Python with torch: set HEADLAB_PYTHON to one, or let tools/headlab make .deps/venv")) return;
   std::ofstream(scratch / "cases.json") << nlohmann::json{
       {{"file", (scratch / "model.pt").string()}, {"lines", texts}, {"ids", ids}, {"texts", expected}}};
-  const auto command = "\"" + python + "\" \"" HEADLAB_SOURCE_DIR "/tests/export/check_export.py\" \"" + (scratch / "cases.json").string() + "\"";
+  const auto command = "\"" + test::python() + "\" \"" + test::in_source("tests/export/check_export.py") + "\" \"" + (scratch / "cases.json").string() + "\"";
   CHECK(std::system(command.c_str()) == 0);
 }
 

@@ -1,7 +1,7 @@
 #include "src/export/torchscript.h"
 
+#include <torch/nn/utils/rnn.h>
 #include <torch/script.h>
-#include <torch/torch.h>
 
 #include <cstdlib>
 #include <fstream>
@@ -15,9 +15,12 @@
 #include "modules/attention/position/rope.h"
 #include "modules/attention/project/mix_heads.h"
 #include "modules/attention/project/standard.h"
+#include "modules/tensor/torch.h"
 #include "src/decode/translate.h"
 #include "tests/catch.h"
+#include "tests/support/places.h"
 #include "tests/support/scratch.h"
+#include "tests/support/skip.h"
 #include "tests/support/translators.h"
 
 namespace headlab {
@@ -148,12 +151,6 @@ Tensor padded(const std::vector<std::vector<int64_t>>& texts) {
   std::vector<Tensor> rows;
   for (const auto& text : texts) rows.push_back(torch::tensor(text, torch::kLong));
   return torch::nn::utils::rnn::pad_sequence(rows, /*batch_first=*/true, 0);
-}
-
-std::string python() {
-  if (const char* named = std::getenv("HEADLAB_PYTHON")) return named;
-  const std::string own = HEADLAB_SOURCE_DIR "/.deps/venv/bin/python";
-  return std::filesystem::exists(own) ? own : "";
 }
 
 std::string text_of(torch::jit::Module& file, const std::string& method) { return file.get_method(method).graph()->toString(false); }
@@ -427,10 +424,7 @@ TEST_CASE("too-long: an exported file says which length it takes", "[cases]") {
 }
 
 TEST_CASE("Python with torch alone gives the same translations and logits", "[python]") {
-  if (python().empty()) {
-    WARN("no Python with torch: set HEADLAB_PYTHON to one, or let tools/headlab make .deps/venv");
-    return;
-  }
+  if (test::skipped(test::python().empty(), "no Python with torch: set HEADLAB_PYTHON to one, or let tools/headlab make .deps/venv")) return;
   const torch::NoGradGuard no_grad;
   const Scratch scratch;
   nlohmann::json cases = nlohmann::json::array();
@@ -467,7 +461,7 @@ TEST_CASE("Python with torch alone gives the same translations and logits", "[py
     cases.push_back(one);
   }
   std::ofstream(scratch / "cases.json") << cases;
-  const auto command = "\"" + python() + "\" \"" HEADLAB_SOURCE_DIR "/tests/export/check_export.py\" \"" + (scratch / "cases.json").string() + "\"";
+  const auto command = "\"" + test::python() + "\" \"" + test::in_source("tests/export/check_export.py") + "\" \"" + (scratch / "cases.json").string() + "\"";
   CHECK(std::system(command.c_str()) == 0);
 }
 

@@ -1,16 +1,17 @@
 // What a GPU must give; left out, by name, where there is none (tests/support/skip.h). The entries one by one are in
 // tests/modules/conformance_test.cpp.
 #include <torch/script.h>
-#include <torch/torch.h>
 
 #include <nlohmann/json.hpp>
 
 #include "modules/base/atomic_file.h"
+#include "modules/tensor/torch.h"
 #include "src/export/torchscript.h"
 #include "src/run/saved_model.h"
 #include "src/train/trainer.h"
 #include "tests/catch.h"
 #include "tests/faults/tiny_files.h"
+#include "tests/support/places.h"
 #include "tests/support/scratch.h"
 #include "tests/support/skip.h"
 #include "tests/support/toy_task.h"
@@ -104,7 +105,7 @@ void check_run_on(const std::string& device, const std::string& precision) {
   REQUIRE(run.code == 0);
   const auto results = nlohmann::json::parse(read_file(files.run() / "results.json"));
   CHECK(results["stages"]["export"]["different"] == 0);
-  const auto opened = open_run(files.run(), "more", "cpu");
+  const auto opened = open_run(files.run(), "more", "cpu", true);
   EvaluateOptions options;
   options.metrics = {"loss"};
   const double loss = results["stages"]["pruned"]["metrics"]["loss"];
@@ -130,7 +131,7 @@ TEST_CASE("a run of every stage on a GPU ends well, and its model translates on 
 TEST_CASE("the quick start runs on a GPU and its claims hold", "[cuda][long]") {
   if (skipped(!has_gpu(), "no GPU")) return;
   const test::Folder folder;
-  const auto run = run_program({"run", HEADLAB_SOURCE_DIR "/experiments/quickstart.json", "--out", (folder.path() / "runs").string(), "--device", "cuda"});
+  const auto run = run_program({"run", test::in_source("experiments/quickstart.json"), "--out", (folder.path() / "runs").string(), "--device", "cuda"});
   INFO(run.out << run.err);
   CHECK(run.code == 0);
 }

@@ -1,11 +1,11 @@
 // bfloat16 products and float64: what is computed in which type, and how far results may be apart.
 #include <ATen/autocast_mode.h>
-#include <torch/torch.h>
 
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "modules/base/atomic_file.h"
+#include "modules/tensor/torch.h"
 #include "src/checkpoint/safetensors.h"
 #include "src/decode/translate.h"
 #include "src/train/trainer.h"

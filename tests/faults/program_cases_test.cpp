@@ -1,10 +1,10 @@
 // Faults that users of other systems have met, where a user of the program would meet them; each named after its case.
-#include <torch/torch.h>
 
 #include <csignal>
 #include <nlohmann/json.hpp>
 
 #include "modules/base/atomic_file.h"
+#include "modules/tensor/torch.h"
 #include "src/run/saved_model.h"
 #include "tests/catch.h"
 #include "tests/faults/tiny_files.h"
@@ -19,7 +19,7 @@ nlohmann::json results_of(const std::filesystem::path& run) { return nlohmann::j
 
 /// The loss over the test split of a run's model, loaded by this process.
 double loss_after_reload(const std::filesystem::path& run, const std::string& stage) {
-  const auto opened = open_run(run, stage, "cpu");
+  const auto opened = open_run(run, stage, "cpu", true);
   EvaluateOptions options;
   options.metrics = {"loss"};
   return opened.task->evaluate(*opened.model, options, {}).metrics.at("loss");

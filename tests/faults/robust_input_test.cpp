@@ -2,17 +2,18 @@
 // and nothing that was saved is lost.
 #include <grp.h>
 #include <sys/resource.h>
-#include <torch/torch.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <nlohmann/json.hpp>
 
 #include "modules/base/atomic_file.h"
+#include "modules/tensor/torch.h"
 #include "src/checkpoint/checkpoint.h"
 #include "src/run/saved_model.h"
 #include "tests/catch.h"
 #include "tests/faults/tiny_files.h"
+#include "tests/support/places.h"
 #include "tests/support/skip.h"
 
 using namespace headlab;
@@ -102,7 +103,7 @@ TEST_CASE("a line to evaluate that can't be used is an error with its file and n
   const std::vector<std::pair<std::string, std::string>> rows{
       {"a\n\nb" + std::string(1, '\0') + "\n", source + ":3: expected UTF-8 text, got a NUL byte\n"},
       {"a\n\xC3\nb\n", source + ":2: expected UTF-8 text, got bytes that are not UTF-8\n"},
-      {std::string((1 << 20) + 1, 'a') + "\nb\nc\n", source + ":1: expected UTF-8 text, got a line of more than 1048576 bytes\n"},
+      {std::string((1 << 20) + 1, 'a') + "\nb\nc\n", source + ":1: expected UTF-8 text, got a line of more than 1,048,576 bytes\n"},
       {"", source + " has 0 lines, " + (files / "test.tgt").string() + " has 3; expected translations line by line\n"}};
   files.write("test.tgt", "a\n\nb\n");
   for (const auto& [text, message] : rows) {
@@ -274,7 +275,7 @@ run "$@"; echo "exit $?"
 cmp "$1"/disk/runs/tiny/*/checkpoints/more/final/model.safetensors "$4" && echo equal
 )");
   Running script({"unshare", "-m", "sh", (files / "script").string(), (files / "script").parent_path().string(), std::to_string(size),
-                  HEADLAB_PROGRAM, (whole / "checkpoints" / "more" / "final" / "model.safetensors").string()});
+                  test::program_file(), (whole / "checkpoints" / "more" / "final" / "model.safetensors").string()});
   const auto finished = script.wait();
   if (skipped(finished.code == 77, "no right to mount a small disk")) return;
   INFO(finished.out << finished.err);
@@ -287,7 +288,7 @@ cmp "$1"/disk/runs/tiny/*/checkpoints/more/final/model.safetensors "$4" && echo 
 
 TEST_CASE("output that can't be written to its end is an error, not a shorter output", "[faults]") {
   if (skipped(!fs::exists("/dev/full"), "no /dev/full")) return;
-  Running run({"sh", "-c", "exec \"$0\" list >/dev/full", HEADLAB_PROGRAM});
+  Running run({"sh", "-c", "exec \"$0\" list >/dev/full", test::program_file()});
   const auto finished = run.wait();
   CHECK(finished.code == 1);
   CHECK(finished.err == "headlab: standard output could not be written to its end; is the disk full?\n");

@@ -6,6 +6,7 @@
 #include "src/metrics/bleu.h"
 #include "src/metrics/chrf.h"
 #include "tests/catch.h"
+#include "tests/support/places.h"
 
 using namespace headlab;
 using Json = nlohmann::json;
@@ -14,7 +15,7 @@ namespace {
 
 const Json& golden() {
   static const Json json = [] {
-    std::ifstream file(std::filesystem::path(HEADLAB_SOURCE_DIR) / "tests/golden/metrics.json");
+    std::ifstream file(test::in_source("tests/golden/metrics.json"));
     REQUIRE(file);
     return Json::parse(file);
   }();

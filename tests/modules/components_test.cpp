@@ -1,4 +1,6 @@
 // The plain components against closed forms: positions, embeddings, norms, feed-forward networks, the loss.
+#include <torch/nn/functional/loss.h>
+
 #include <cmath>
 
 #include "modules/attention/position/rope.h"

@@ -11,13 +11,14 @@
 #include "src/train/optimizer/adam.h"
 #include "tests/catch.h"
 #include "tests/support/models.h"
+#include "tests/support/places.h"
 
 namespace headlab {
 namespace {
 
 using Json = nlohmann::json;
 
-const std::filesystem::path folder = std::filesystem::path(HEADLAB_SOURCE_DIR) / "tests/golden";
+const std::filesystem::path folder = test::in_source("tests/golden");
 
 const Json& about() {
   static const Json json = Json::parse(std::ifstream(folder / "model_goldens.json"));

@@ -1,9 +1,9 @@
-#include <torch/torch.h>
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "modules/base/error.h"
+#include "modules/tensor/torch.h"
 #include "src/checkpoint/checkpoint.h"
 #include "src/run/spec.h"
 #include "tests/catch.h"

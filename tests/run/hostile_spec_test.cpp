@@ -11,6 +11,7 @@
 #include "src/spec/reader.h"
 #include "src/spec/schema.h"
 #include "tests/catch.h"
+#include "tests/support/places.h"
 #include "tools/fuzz/targets.h"
 
 using namespace headlab;
@@ -41,7 +42,7 @@ TEST_CASE("a real spec, however it is changed, is read to options that can be wr
   const auto words = words_of_schema();
   CHECK(words.size() > 150);
   std::vector<std::string> pool;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(HEADLAB_SOURCE_DIR "/experiments"))
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(test::in_source("experiments")))
     if (entry.path().extension() == ".json") pool.push_back(read_file(entry.path()));
   pool.push_back(R"({"name": "x", "model": {"type": "encoder_decoder", "d_model": 8, "encoder": {"attention": {"heads": 4, "gates": ["scalar"]}}},
       "stages": ["train", {"score": {"name": "s"}}, {"prune": {"scores": "s", "select": {"fraction": 0.5}}}, {"evaluate": {"name": "e"}}],

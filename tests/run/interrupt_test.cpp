@@ -1,12 +1,6 @@
-#include <fcntl.h>
 #include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <chrono>
 #include <filesystem>
-#include <sstream>
-#include <thread>
 
 #include "modules/base/atomic_file.h"
 #include "tests/catch.h"
@@ -22,32 +16,18 @@ namespace fs = std::filesystem;
 
 /// Runs the program and sends it `signal` as soon as its training has reported; its exit code and what it said.
 Finished interrupted_run(const std::vector<std::string>& arguments, const fs::path& out, int signal) {
-  Folder folder;
-  const auto to = [&](const char* name) { return (folder.path() / name).string(); };
-  std::vector<char*> argv{const_cast<char*>(HEADLAB_PROGRAM)};
-  for (const auto& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
-  argv.push_back(nullptr);
-  const pid_t child = fork();
-  if (child == 0) {
-    dup2(open(to("out").c_str(), O_WRONLY | O_CREAT, 0600), 1);
-    dup2(open(to("err").c_str(), O_WRONLY | O_CREAT, 0600), 2);
-    execv(HEADLAB_PROGRAM, argv.data());
-    _exit(127);
-  }
+  Running run(headlab_command(arguments));
   const auto reported = [&] {
     std::error_code none;
     if (!fs::exists(out / "tiny", none)) return false;
-    for (const auto& run : fs::directory_iterator(out / "tiny", none))
-      if (fs::exists(run.path() / "metrics.jsonl", none) && fs::file_size(run.path() / "metrics.jsonl", none) > 0)
+    for (const auto& entry : fs::directory_iterator(out / "tiny", none))
+      if (fs::exists(entry.path() / "metrics.jsonl", none) && fs::file_size(entry.path() / "metrics.jsonl", none) > 0)
         return true;
     return false;
   };
-  int status = 0;
-  while (!reported() && waitpid(child, &status, WNOHANG) == 0)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  kill(child, signal);
-  waitpid(child, &status, 0);
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status), read_file(to("out")), read_file(to("err"))};
+  wait_until([&] { return reported() || run.ended(); });
+  run.send(signal);
+  return run.wait();
 }
 
 std::string final_weights(const fs::path& out) {

@@ -4,6 +4,7 @@
 #include "src/spec/mistakes.h"
 #include "tests/catch.h"
 #include "tests/run/tiny.h"
+#include "tests/support/places.h"
 #include "tests/support/program.h"
 
 using namespace headlab;
@@ -40,7 +41,7 @@ std::string more_spec(const std::string& more) {
 
 TEST_CASE("every spec of experiments/ is sound") {
   int count = 0;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(std::filesystem::path(HEADLAB_SOURCE_DIR) / "experiments")) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(test::in_source("experiments"))) {
     if (entry.path().extension() != ".json") continue;
     INFO(entry.path());
     CHECK_NOTHROW(load_spec(entry.path().string(), {}, /*find_files=*/false));

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <torch/torch.h>
-
 #include <functional>
 #include <memory>
 #include <string>
@@ -12,6 +10,7 @@
 #include "modules/model/model.h"
 #include "modules/model/single_stack.h"
 #include "modules/tensor/init.h"
+#include "modules/tensor/torch.h"
 
 /// Small attentions and models for tests, with parameters that are nowhere 0 or equal, so that nothing hides.
 namespace headlab {

@@ -1,3 +1,4 @@
+#include "tests/support/places.h"
 #include "tests/support/program.h"
 
 #include <fcntl.h>
@@ -86,7 +87,7 @@ Finished Running::wait() {
 }
 
 std::vector<std::string> headlab_command(const std::vector<std::string>& arguments) {
-  std::vector<std::string> command{HEADLAB_PROGRAM};
+  std::vector<std::string> command{test::program_file()};
   command.insert(command.end(), arguments.begin(), arguments.end());
   return command;
 }

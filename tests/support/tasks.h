@@ -1,10 +1,9 @@
 #pragma once
 
-#include <torch/torch.h>
-
 #include <fstream>
 #include <functional>
 
+#include "modules/tensor/torch.h"
 #include "src/spec/reader.h"
 #include "src/task/task.h"
 #include "tests/support/scratch.h"

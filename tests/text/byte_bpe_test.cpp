@@ -9,6 +9,7 @@
 #include "src/data/tokenizers.h"
 #include "src/text/unicode.h"
 #include "tests/catch.h"
+#include "tests/support/places.h"
 #include "tests/support/scratch.h"
 
 using namespace headlab;
@@ -20,7 +21,7 @@ using Ids = std::vector<int64_t>;
 
 const nlohmann::json& golden() {
   static const nlohmann::json json = [] {
-    std::ifstream file(std::string(HEADLAB_SOURCE_DIR) + "/tests/golden/byte_bpe.json");
+    std::ifstream file(test::in_source("tests/golden/byte_bpe.json"));
     return nlohmann::json::parse(file);
   }();
   return json;

@@ -10,6 +10,7 @@
 #include "src/text/tokenizer.h"
 #include "src/text/unicode.h"
 #include "tests/catch.h"
+#include "tests/support/places.h"
 
 using namespace headlab;
 
@@ -59,7 +60,7 @@ std::string from_base64(const std::string& text) {
 
 const nlohmann::json& golden() {
   static const nlohmann::json json = [] {
-    std::ifstream file(std::string(HEADLAB_SOURCE_DIR) + "/tests/golden/sentencepiece.json");
+    std::ifstream file(test::in_source("tests/golden/sentencepiece.json"));
     return nlohmann::json::parse(file);
   }();
   return json;

@@ -13,6 +13,7 @@
 #include "src/text/basic_tokens.h"
 #include "src/text/unicode.h"
 #include "tests/catch.h"
+#include "tests/support/places.h"
 #include "tests/support/scratch.h"
 
 using namespace headlab;
@@ -44,7 +45,7 @@ TokenizerOptions options(int64_t vocabulary, bool lower_case = false) {
 
 const nlohmann::json& golden() {
   static const nlohmann::json json = [] {
-    std::ifstream file(std::string(HEADLAB_SOURCE_DIR) + "/tests/golden/wordpiece.json");
+    std::ifstream file(test::in_source("tests/golden/wordpiece.json"));
     return nlohmann::json::parse(file);
   }();
   return json;

@@ -1,10 +1,9 @@
 #include "src/train/augment.h"
 
-#include <torch/torch.h>
-
 #include <cmath>
 #include <set>
 
+#include "modules/tensor/torch.h"
 #include "src/train/trainer.h"
 #include "tests/catch.h"
 #include "tests/support/program.h"

@@ -1,7 +1,6 @@
 #include "src/train/average.h"
 
-#include <torch/torch.h>
-
+#include "modules/tensor/torch.h"
 #include "src/train/trainer.h"
 #include "tests/catch.h"
 #include "tests/support/program.h"

@@ -1,15 +1,15 @@
 #include "src/train/optimizer.h"
 
-#include <torch/torch.h>
-
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "modules/tensor/torch.h"
 #include "src/train/optimizer/adam.h"
 #include "src/train/optimizer/sgd.h"
 #include "tests/catch.h"
 #include "tests/support/models.h"
+#include "tests/support/places.h"
 
 namespace headlab {
 namespace {
@@ -138,7 +138,7 @@ TEST_CASE("sgd follows the gradient, its decayed sum, or looks ahead", "[train]"
 
 TEST_CASE("each optimiser gives the weights that PyTorch's gives in 10 steps", "[train]") {
   const DefaultDtype in_double(torch::kFloat64);
-  std::ifstream file(std::string(HEADLAB_SOURCE_DIR) + "/tests/golden/optimizers.json");
+  std::ifstream file(test::in_source("tests/golden/optimizers.json"));
   const auto golden = nlohmann::json::parse(file);
   REQUIRE(golden.at("cases").size() == 6);
   for (const auto& c : golden.at("cases")) {

@@ -1,7 +1,6 @@
 #include "src/train/penalty.h"
 
-#include <torch/torch.h>
-
+#include "modules/tensor/torch.h"
 #include "src/train/parameter_names.h"
 #include "src/train/trainer.h"
 #include "tests/catch.h"

@@ -1,8 +1,8 @@
 #include "modules/attention/gate/hard_concrete.h"
 
-#include <torch/torch.h>
-
 #include <cmath>
+
+#include "modules/tensor/torch.h"
 
 namespace headlab {
 

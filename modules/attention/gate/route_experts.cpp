@@ -1,8 +1,8 @@
 #include "modules/attention/gate/route_experts.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
+
+#include "modules/tensor/torch.h"
 
 namespace headlab {
 

@@ -1,6 +1,6 @@
 #include "modules/attention/gate/scalar.h"
 
-#include <torch/torch.h>
+#include "modules/tensor/torch.h"
 
 namespace headlab {
 

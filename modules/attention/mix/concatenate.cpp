@@ -1,6 +1,6 @@
 #include "modules/attention/mix/concatenate.h"
 
-#include <torch/torch.h>
+#include "modules/tensor/torch.h"
 
 namespace headlab {
 

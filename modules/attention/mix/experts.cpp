@@ -1,8 +1,7 @@
 #include "modules/attention/mix/experts.h"
 
-#include <torch/torch.h>
-
 #include "modules/attention/project/experts.h"
+#include "modules/tensor/torch.h"
 
 namespace headlab {
 

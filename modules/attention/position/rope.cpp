@@ -1,9 +1,9 @@
 #include "modules/attention/position/rope.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 #include <cmath>
+
+#include "modules/tensor/torch.h"
 
 namespace headlab {
 namespace {

@@ -1,9 +1,9 @@
 #include "modules/attention/project/mix_heads.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 #include <numeric>
+
+#include "modules/tensor/torch.h"
 
 namespace headlab {
 

@@ -1,8 +1,8 @@
 #include "modules/attention/project/standard.h"
 
-#include <torch/torch.h>
-
 #include <cmath>
+
+#include "modules/tensor/torch.h"
 
 namespace headlab {
 namespace F = torch::nn::functional;

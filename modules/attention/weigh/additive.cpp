@@ -1,8 +1,7 @@
 #include "modules/attention/weigh/additive.h"
 
-#include <torch/torch.h>
-
 #include "modules/attention/weigh/weigh.h"
+#include "modules/tensor/torch.h"
 
 namespace headlab {
 

@@ -1,6 +1,6 @@
 #include "modules/attention/weigh/softmax.h"
 
-#include <torch/torch.h>
+#include "modules/tensor/torch.h"
 
 namespace headlab {
 

@@ -1,11 +1,11 @@
 #include "modules/attention/weigh/weigh.h"
 
-#include <torch/torch.h>
-
 #include <algorithm>
 #include <limits>
 #include <map>
 #include <numeric>
+
+#include "modules/tensor/torch.h"
 
 namespace headlab {
 namespace {

@@ -102,13 +102,25 @@ struct Compared {
 
 constexpr std::size_t rows_at_once = 37;  // a batch size that no export was recorded at
 
-Compared compare_translations(Model& model, const Translation& task, const std::vector<std::vector<int64_t>>& sources,
-                              const SearchOptions& search, const std::filesystem::path& path) {
-  const auto source = text_ids(task.tokenizers().source), target = text_ids(task.tokenizers().target);
+// The first `limit` sources of a split (0: all), without their ends.
+Ids sources_of(const Task& task, const std::string& split, int64_t limit) {
+  auto count = static_cast<int64_t>(task.lengths(split).first.size());
+  if (limit > 0) count = std::min(count, limit);
+  Ids sources;
+  for (int64_t i = 0; i < count; ++i) {
+    auto row = rows_of(task.batch(split, {i}, torch::kCPU).inputs.source_BS).front();
+    row.pop_back();
+    sources.push_back(std::move(row));
+  }
+  return sources;
+}
+
+Compared compare_translations(Model& model, const Ids& sources, const ExportOptions& options, const std::filesystem::path& path) {
+  const auto &source = options.source, &target = options.target;
   Compared made;
   made.what = "translations";
   Forward none;
-  for (const auto& found : translate_ids(model, sources, source, target, search, 8192, none)) made.eager.push_back(found.front().ids);
+  for (const auto& found : translate_ids(model, sources, source, target, options.search, 8192, none)) made.eager.push_back(found.front().ids);
   auto file = torch::jit::load(path.string());
   auto batches = nlohmann::json::array();
   for (std::size_t i = 0; i < sources.size(); i += rows_at_once) {
@@ -168,35 +180,38 @@ void ExportStageOptions::rules(Problems& problems) const {
 
 nlohmann::ordered_json ExportStage::run(RunContext& context) {
   const auto stage = options_.name.empty() ? "export" : options_.name;
+  const auto& task = context.task();
   auto model = context.model(options_.model);
   model->multiply_in(std::nullopt);  // a file computes in the type of its weights
   if (!context.masked(options_.model).empty())
     throw UsageError("export: the model of \"" + options_.model + "\" has masked heads; prune them, so that the file does not carry them");
   const auto path = context.folder().exports() / (options_.file.empty() ? context.full(stage) + ".pt" : options_.file);
   make_folders(path.parent_path());
-  auto files = context.task().files();
+  auto files = task.files();
   files["spec.json"] = dump_text(context.spec());
   files["heads.json"] = to_json(model->heads()).dump();
 
   ExportReport report;
   Compared compared;
-  if (const auto* task = dynamic_cast<const Translation*>(&context.task())) {
-    auto sources = task->sources(options_.split);
-    if (options_.compare > 0 && static_cast<int64_t>(sources.size()) > options_.compare) sources.resize(options_.compare);
+  const bool pairs = !task.lengths(options_.split).first.empty();
+  if (pairs) {
+    const auto sources = sources_of(task, options_.split, options_.compare);
     ExportOptions options;
-    options.source = text_ids(task->tokenizers().source);
-    options.target = text_ids(task->tokenizers().target);
+    options.source = task.reads().ids;
+    options.target = task.writes();
     options.search = options_.search;
-    options.source_tokenizer = task->tokenizers().source;
-    options.target_tokenizer = task->tokenizers().target;
+    if (const auto* translation = dynamic_cast<const Translation*>(&task)) {
+      options.source_tokenizer = translation->tokenizers().source;
+      options.target_tokenizer = translation->tokenizers().target;
+    }
     options.files = files;
     options.sentences.assign(sources.begin(), sources.begin() + static_cast<int64_t>(std::min<std::size_t>(sources.size(), 20)));
     report = export_torchscript(*model, path, options);
-    compared = compare_translations(*model, *task, sources, options_.search, path);
+    compared = compare_translations(*model, sources, options, path);
   } else {
-    const auto* writer = dynamic_cast<const WritesText*>(&context.task());
-    report = export_single_stack(*model, path, writer ? writer->text_ids() : context.task().reads().ids, files);
-    compared = compare_answers(*model, context.task(), options_.split, options_.compare, path);
+    const auto* writer = dynamic_cast<const WritesText*>(&task);
+    report = export_single_stack(*model, path, writer ? writer->text_ids() : task.reads().ids, files);
+    compared = compare_answers(*model, task, options_.split, options_.compare, path);
   }
   auto weights = path;
   weights.replace_extension(".safetensors");

@@ -1,5 +1,5 @@
-#include <torch/torch.h>
 
+#include "modules/tensor/torch.h"
 #include "src/run/stages/stages.h"
 #include "src/spec/dump.h"
 #include "src/terminal/format.h"

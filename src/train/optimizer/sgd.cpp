@@ -1,6 +1,6 @@
 #include "src/train/optimizer/sgd.h"
 
-#include <torch/torch.h>
+#include "modules/tensor/torch.h"
 
 namespace headlab {
 

@@ -1,11 +1,11 @@
 #pragma once
 
-#include <torch/torch.h>
-
 #include <cmath>
 #include <functional>
 #include <limits>
 #include <vector>
+
+#include "modules/tensor/torch.h"
 
 /// Attention written out as loops over double numbers, from the formulas of 1706.03762 (section 3.2) and 2104.09864, to hold
 /// the walk to. It shares nothing with modules/: no kernels, no masks as tensors, one head and one query at a time.
