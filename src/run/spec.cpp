@@ -1,11 +1,13 @@
 #include "src/run/spec.h"
 
 #include <filesystem>
+#include <map>
 #include <set>
 
 #include "modules/base/nearest.h"
 #include "src/data/paths.h"
 #include "src/run/stage.h"
+#include "src/spec/dump.h"
 #include "src/spec/mistakes.h"
 #include "src/spec/override.h"
 #include "src/spec/path.h"
@@ -119,6 +121,25 @@ void StageCommon::describe_common(Fields& fields, const std::string& type) {
   fields.add("model", model, "the stage whose model it starts from, or \"initial\"").means("absent: the latest model");
 }
 
+namespace {
+
+// An arm that comes to the same run as another would be compared with itself: what it sets is the default already.
+std::vector<Mistake> equal_arms(const std::vector<RunVariant>& variants, const Document& document) {
+  std::vector<Mistake> mistakes;
+  std::map<std::string, std::string> arm_of;  // by the whole spec
+  for (const auto& variant : variants) {
+    if (variant.arm.empty()) continue;
+    const auto [first, added] = arm_of.emplace(dump_text(*variant.spec), variant.arm);
+    const auto key = key_path("arms", variant.arm);
+    if (!added && (mistakes.empty() || mistakes.back().path != key))
+      mistakes.push_back({document.place(key), key, "expected a run of its own, got the same as \"" + first->second +
+                                                        "\": what it sets is what the spec has without it"});
+  }
+  return mistakes;
+}
+
+}  // namespace
+
 std::vector<RunVariant> load_spec(const std::string& path, const std::vector<std::string>& overrides, bool find_files) {
   auto document = Document::load(path);
   auto mistakes = apply_overrides(document, overrides);
@@ -140,6 +161,7 @@ std::vector<RunVariant> load_spec(const std::string& path, const std::vector<std
     variants.push_back({variant.label, std::move(spec), variant.arm});
   }
   throw_mistakes(sorted(std::move(mistakes)));
+  throw_mistakes(equal_arms(variants, document));
   return variants;
 }
 
