@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "src/cli/command.h"
+#include "src/cli/side_by_side.h"
 #include "src/run/experiment.h"
 #include "src/terminal/format.h"
 #include "src/terminal/table.h"
@@ -20,9 +21,24 @@ void ask_to_stop(int signal) {
 struct Arguments {
   std::string spec, out = "runs", device, part;
   std::vector<std::string> set;
-  int threads = 0;
+  int threads = 0, jobs = 1;
   bool quiet = false, fresh = false, json = false;
 };
+
+void add_jobs(CLI::App& command, int& jobs) {
+  command.add_option("--jobs", jobs, "runs of a sweep or of arms and seeds side by side, in as many processes that share the cores")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1024));
+}
+
+// Runs all of a spec's runs in `jobs` processes; `flags` are then those that find the results.
+void side_by_side(const std::string& spec, int jobs, const std::vector<std::string>& more, RunFlags& flags) {
+  flags.threads = threads_of_each(flags.threads, jobs);
+  std::vector<std::string> arguments{spec, "--out", flags.out.string(), "--threads", std::to_string(flags.threads)};
+  if (flags.device) arguments.insert(arguments.end(), {"--device", *flags.device});
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  run_side_by_side(arguments, jobs);
+}
 
 }  // namespace
 
@@ -35,6 +51,7 @@ std::function<int()> add_run(CLI::App& command) {
   command.add_option("--device", a.device, "cpu, cuda or cuda:N; wins over the spec");
   command.add_option("--threads", a.threads, "CPU threads; results depend on their number");
   command.add_option("--part", a.part, "of a sweep, the runs of part i of n: --part 1/4");
+  add_jobs(command, a.jobs);
   command.add_flag("--quiet", a.quiet, "print nothing but errors");
   command.add_flag("--json", a.json, "print the results as JSON on standard output, and nothing else");
   command.add_flag("--fresh", a.fresh, "start again even where an earlier run of the same spec could be gone on with");
@@ -43,6 +60,7 @@ std::function<int()> add_run(CLI::App& command) {
     const auto variants = load_spec(a.spec, a.set);
     std::optional<Part> part;
     if (!a.part.empty()) part = parse_part(a.part);
+    if (part && a.jobs > 1) throw UsageError("run: --part and --jobs: expected one of them; --jobs runs all parts itself");
     RunFlags flags;
     flags.out = a.out;
     if (!a.device.empty()) flags.device = a.device;
@@ -52,6 +70,13 @@ std::function<int()> add_run(CLI::App& command) {
     for (const auto& set : a.set) flags.command += " --set '" + set + "'";
     std::signal(SIGINT, ask_to_stop);
     std::signal(SIGTERM, ask_to_stop);
+    if (const int jobs = std::min<int>(a.jobs, static_cast<int>(variants.size())); jobs > 1) {
+      std::vector<std::string> more;
+      for (const auto& set : a.set) more.insert(more.end(), {"--set", set});
+      if (a.fresh) more.push_back("--fresh");
+      side_by_side(a.spec, jobs, more, flags);
+      flags.fresh = false;  // they began again; here their results are put together
+    }
     const auto outcome = run_experiment(variants, a.spec, flags, a.quiet || a.json ? Console::Kind::quiet : Console::Kind::normal, part, stop_asked);
     auto all = nlohmann::ordered_json::array();
     for (const auto& run : outcome.runs) {
@@ -67,7 +92,7 @@ std::function<int()> add_reproduce(CLI::App& command) {
   struct Wanted {
     std::vector<std::string> paths;
     std::string out = "runs", device, table, section = "claims";
-    int threads = 0;
+    int threads = 0, jobs = 1;
     bool quiet = false;
   };
   auto wanted = std::make_shared<Wanted>();
@@ -75,6 +100,7 @@ std::function<int()> add_reproduce(CLI::App& command) {
   command.add_option("--out", wanted->out, "where run folders go")->capture_default_str();
   command.add_option("--device", wanted->device, "cpu, cuda or cuda:N; wins over the specs");
   command.add_option("--threads", wanted->threads, "CPU threads; results depend on their number");
+  add_jobs(command, wanted->jobs);
   command.add_option("--table", wanted->table, "write the table into this Markdown file, between <!-- begin claims --> and <!-- end claims -->");
   command.add_option("--section", wanted->section, "the name of that section")->capture_default_str();
   command.add_flag("--quiet", wanted->quiet, "print the table alone");
@@ -107,6 +133,11 @@ std::function<int()> add_reproduce(CLI::App& command) {
       if (!w.device.empty()) flags.device = w.device;
       flags.threads = w.threads;
       flags.command = "tools/headlab run " + specs[i];
+      if (w.jobs > 1) {  // also a spec of one run: the same threads for all
+        const int jobs = std::min<int>(w.jobs, static_cast<int>(read[i].size()));
+        flags.threads = threads_of_each(w.threads, w.jobs);
+        if (jobs > 1) side_by_side(specs[i], jobs, {}, flags);
+      }
       const auto outcome = run_experiment(read[i], specs[i], flags, w.quiet ? Console::Kind::quiet : Console::Kind::normal, std::nullopt, stop_asked);
       hold = hold && outcome.holds;
       for (auto& row : claim_rows(specs[i], *read[i].front().spec, outcome)) rows.push_back(std::move(row));

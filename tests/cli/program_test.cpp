@@ -5,6 +5,7 @@
 #include <set>
 #include <sstream>
 
+#include "modules/base/atomic_file.h"
 #include "tests/catch.h"
 #include "tests/run/tiny.h"
 #include "tests/support/program.h"
@@ -162,4 +163,29 @@ TEST_CASE("arms are compared over seeds, and reproduce writes the table of what 
   CHECK(again.out.find("done before") != std::string::npos);
   CHECK(again.out.find("s, loss") == std::string::npos);
   CHECK(run_program({"reproduce", spec.string(), "--out", out, "--quiet", "--table", spec.string()}).code == 2);
+}
+
+TEST_CASE("runs side by side give what they give one after another", "[cli]") {
+  const Folder folder;
+  const auto spec = folder.write("x.json", tiny_spec(R"([{"train": {"steps": 2, "batch": {"max_tokens": 200}, "log_every": 1}}, {"evaluate": {"metrics": ["loss"]}}])",
+                                                     R"x(, "arms": {"full": {}, "unscaled": {"model.embedding.scale": false}}, "seeds": [1, 2],
+    "compare": [{"claim": "another loss", "that": "abs(full.evaluate.loss - unscaled.evaluate.loss)", "above": -1}])x"));
+  const auto run = [&](const char* out, std::vector<std::string> more) {
+    more.insert(more.begin(), {"run", spec.string(), "--out", (folder.path() / out).string(), "--threads", "1", "--quiet"});
+    const auto done = run_program(more);
+    INFO(done.err);
+    REQUIRE(done.code == 0);
+  };
+  run("one", {});
+  run("two", {"--jobs", "2"});
+  const auto compared = [&](const char* out) { return nlohmann::json::parse(headlab::read_file(folder.path() / out / "tiny" / "experiment.json")).at("compare"); };
+  CHECK(compared("one") == compared("two"));
+  CHECK(compared("one").at(0).at("differences").size() == 2);
+  const auto both = run_program({"run", spec.string(), "--jobs", "2", "--part", "1/2"});
+  CHECK(both.code == 2);
+  CHECK(both.err == "run: --part and --jobs: expected one of them; --jobs runs all parts itself\n");
+  const auto failed = run_program({"run", spec.string(), "--jobs", "2", "--threads", "1", "--out", (folder.path() / "none").string(), "--set", "model.embedding.max_length=3"});
+  CHECK(failed.code == 1);
+  CHECK_THAT(failed.err, ContainsSubstring("model.embedding.max_length: expected at least ") &&
+                             ContainsSubstring("run: 2 of 2 processes ended before their runs were done; the same command goes on\n"));
 }

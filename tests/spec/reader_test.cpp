@@ -95,11 +95,11 @@ TEST_CASE("repeated keys are found within values that are kept as they are, and 
 TEST_CASE("mistakes are told once, files before overrides") {
   auto file = std::make_shared<const Place::Source>(Place::Source{"x.json", "", 0});
   auto set = std::make_shared<const Place::Source>(Place::Source{"--set a=3", "a", 1});
-  std::vector<Mistake> mistakes;
-  mistakes.push_back({{set, 0, 0}, "a", "three"});
-  mistakes.push_back({{file, 10, 1}, "b", "two"});
-  mistakes.push_back({{file, 9, 5}, "c", "one"});
-  mistakes.push_back({{file, 10, 1}, "b", "two"});
+  std::vector<Mistake> mistakes(4);
+  mistakes[0].place = {set, 0, 0}, mistakes[0].path = "a", mistakes[0].message = "three";
+  mistakes[1].place = {file, 10, 1}, mistakes[1].path = "b", mistakes[1].message = "two";
+  mistakes[2].place = {file, 9, 5}, mistakes[2].path = "c", mistakes[2].message = "one";
+  mistakes[3] = mistakes[1];
   SpecErrors errors(mistakes);
   CHECK(std::string(errors.what()) ==
         "x.json:9:5: c: one\nx.json:10:1: b: two\n--set a=3: three\n3 mistakes, nothing was run");

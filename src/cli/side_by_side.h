@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace headlab {
+
+/// Runs `headlab run ARGUMENTS --part i/jobs --quiet` for each i, in as many processes at once, and waits for all of them. What
+/// they print goes where this process prints. A run whose claims do not hold has run all the same; throws Error where a
+/// process ended before its runs were done: by a fault, which it told, or by Ctrl-C, which reaches them too.
+void run_side_by_side(const std::vector<std::string>& arguments, int jobs);
+
+/// The threads of each of `jobs` processes: `threads`, or where that is 0 an equal share of the cores, at least one.
+int threads_of_each(int threads, int jobs);
+
+}  // namespace headlab
