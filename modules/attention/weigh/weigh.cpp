@@ -114,27 +114,28 @@ Tensor visible(const Tensor& q_BHTK, const Tensor& k_BGSK, const Visibility& see
   return mask;
 }
 
-Tensor windowed_attention(const Tensor& q_BHTK, const Tensor& k_BGSK, const Tensor& v_BGSK, int64_t window, double factor) {
+Tensor windowed_attention(const Tensor& q_BHTK, const Tensor& k_BGSK, const Tensor& v_BGSK, const Visibility& see, int64_t window,
+                          double factor) {
   const auto B = q_BHTK.size(0), H = q_BHTK.size(1), T = q_BHTK.size(2), G = k_BGSK.size(1);
   const auto blocks = (T + window - 1) / window, padding = blocks * window - T;
-  const auto pad = [&](const Tensor& x, int64_t front) {
-    return torch::constant_pad_nd(x, {0, 0, front, padding});
-  };
-  // Block n of the queries sees blocks n-1 and n of the keys; the block before the first is padding.
-  const auto queries = pad(q_BHTK, 0).unflatten(2, at::IntArrayRef{blocks, window}).transpose(1, 2).flatten(0, 1);
-  const auto pairs = [&](const Tensor& x) {
-    const auto pair = pad(x, window).unfold(2, 2 * window, window).permute({0, 2, 1, 4, 3});
-    return pair.reshape({B * blocks, G, 2 * window, x.size(3)});
+  // Block n of the queries sees blocks n-1 and n of the keys, and n+1 where it may look ahead; the blocks before the first
+  // and after the last are padding.
+  const auto ahead = see.causal ? 0 : window, span = 2 * window + ahead;
+  const auto queries = torch::constant_pad_nd(q_BHTK, {0, 0, 0, padding}).unflatten(2, at::IntArrayRef{blocks, window}).transpose(1, 2).flatten(0, 1);
+  const auto seen_from_blocks = [&](const Tensor& x) {
+    const auto part = torch::constant_pad_nd(x, {0, 0, window, padding + ahead}).unfold(2, span, window).permute({0, 2, 1, 4, 3});
+    return part.reshape({B * blocks, G, span, x.size(3)});
   };
   const auto options = q_BHTK.options().dtype(torch::kLong).requires_grad(false);
-  const auto back = (torch::arange(window, options) + window).unsqueeze(1) - torch::arange(2 * window, options);
-  auto mask = back.ge(0).logical_and(back.lt(window)).unsqueeze(0).repeat({blocks, 1, 1});
-  mask[0].narrow(1, 0, window).fill_(false);
-  mask = mask.unsqueeze(1).repeat({B, 1, 1, 1});
+  const auto back = (torch::arange(window, options) + window).unsqueeze(1) - torch::arange(span, options);  // [window, span]
+  const auto near = see.causal ? back.ge(0).logical_and(back.lt(window)) : back.abs().lt(window);
+  const auto keys = see.key_mask_BS.defined() ? see.key_mask_BS : torch::ones({1, T}, options.dtype(torch::kBool));
+  const auto there = torch::constant_pad_nd(keys, {window, padding + ahead}).unfold(1, span, window).unsqueeze(2);
+  const auto mask = near.logical_and(there).expand({B, blocks, window, span}).flatten(0, 1).unsqueeze(1);
   HeadBlock block;
   block.q_BHTK = queries;
-  block.k_BGSK = pairs(k_BGSK);
-  block.v_BGSK = pairs(v_BGSK);
+  block.k_BGSK = seen_from_blocks(k_BGSK);
+  block.v_BGSK = seen_from_blocks(v_BGSK);
   const auto z = one_call(block, mask, 0.0, false, factor);  // [B*blocks, H, window, K]
   const auto by_token = z.unflatten(0, at::IntArrayRef{B, blocks}).transpose(1, 2);
   return by_token.reshape({B, H, blocks * window, v_BGSK.size(3)}).narrow(2, 0, T);
@@ -144,11 +145,12 @@ Tensor Weigh::one_block(const HeadBlock& block, const AttentionCall& call, bool 
   const auto& see = call.see;
   const auto factor = *score->factor();
   const auto dropout = is_training() ? dropout_ : 0.0;
-  const bool plain = !block.bias.defined() && !see.key_mask_BS.defined() && !see.allowed_BTS.defined();
-  if (plain && see.causal && from_start && block.window == 0) return one_call(block, {}, dropout, true, factor);
-  if (plain && see.causal && from_start && block.window > 0 && dropout == 0 && !recording() &&
-      block.q_BHTK.size(2) > 2 * block.window)
-    return windowed_attention(block.q_BHTK, block.k_BGSK, block.v_BGSK, block.window, factor);
+  const bool places_alone = !block.bias.defined() && !see.allowed_BTS.defined();
+  if (places_alone && !see.key_mask_BS.defined() && see.causal && from_start && block.window == 0)
+    return one_call(block, {}, dropout, true, factor);
+  const auto T = block.q_BHTK.size(2);
+  if (places_alone && block.window > 0 && T > 3 * block.window && T == block.k_BGSK.size(2) && from_start && dropout == 0 && !recording())
+    return windowed_attention(block.q_BHTK, block.k_BGSK, block.v_BGSK, see, block.window, factor);
   return one_call(block, visible(block.q_BHTK, block.k_BGSK, see, block.window, from_start), dropout, false, factor);
 }
 

@@ -59,8 +59,10 @@ Tensor places_of(const Tensor& x_BHNK);
 /// bool, broadcastable to [B,1,T,S], true: visible; undefined: everything is.
 Tensor visible(const Tensor& q_BHTK, const Tensor& k_BGSK, const Visibility& see, int64_t window, bool from_start);
 
-/// Causal attention to the last `window` keys, by blocks of `window` queries over their own and the previous block.
-/// q_BHTK, k_BGSK, v_BGSK with T = S > window -> z_BHTK.
-Tensor windowed_attention(const Tensor& q_BHTK, const Tensor& k_BGSK, const Tensor& v_BGSK, int64_t window, double factor);
+/// Attention to keys less than `window` away (causal: not after the query), by blocks of `window` queries over their own
+/// and the neighbouring blocks of keys: O(T window K) where a mask costs O(T T K). q_BHTK, k_BGSK, v_BGSK with T = S -> z_BHTK.
+/// Of `see`, `causal` and `key_mask_BS` count; a query that sees no key gives zeros.
+Tensor windowed_attention(const Tensor& q_BHTK, const Tensor& k_BGSK, const Tensor& v_BGSK, const Visibility& see, int64_t window,
+                          double factor);
 
 }  // namespace headlab

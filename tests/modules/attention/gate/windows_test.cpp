@@ -69,23 +69,33 @@ TEST_CASE("a window reaches both ways where attention is not causal") {
   for (int64_t t = 0; t < T; ++t) CHECK(torch::equal(before[0][0][t], after[0][0][t]) == (std::abs(t - 8) > 2));
 }
 
-TEST_CASE("blocks of a window give what a mask gives, at every length") {
+TEST_CASE("blocks of a window give what a mask gives, at every length, one way and both, with padding and without") {
   DefaultDtype guard(torch::kFloat64);
-  for (const int64_t window : {1, 2, 3, 5})
-    for (int64_t length = 2 * window; length <= 4 * window + 1; ++length) {
-      const auto q = noise({2, 4, length, 3}, "q").requires_grad_(), k = noise({2, 2, length, 3}, "k").requires_grad_(),
-                 v = noise({2, 2, length, 3}, "v").requires_grad_();
-      const auto weight = noise({2, 4, length, 3}, "loss");
-      INFO("window " << window << ", length " << length);
-      const auto z = windowed_attention(q, k, v, window, 0.5);
-      const auto mask = visible(q, k, causal(), window, true);
-      CHECK(mask.sum().item<int64_t>() == visible_pairs(window, length));
-      const auto expected = at::scaled_dot_product_attention(q, k, v, mask, 0, false, 0.5, true);
-      CHECK(difference(z, expected) < 1e-12);
-      const auto one = torch::autograd::grad({(z * weight).sum()}, {q, k, v});
-      const auto two = torch::autograd::grad({(expected * weight).sum()}, {q, k, v});
-      for (int i = 0; i < 3; ++i) CHECK(difference(one[i], two[i]) < 1e-12);
-    }
+  for (const bool is_causal : {true, false})
+    for (const bool padded : {false, true})
+      for (const int64_t window : {1, 2, 3, 5})
+        for (int64_t length = 2 * window; length <= 4 * window + 1; ++length) {
+          const auto q = noise({2, 4, length, 3}, "q").requires_grad_(), k = noise({2, 2, length, 3}, "k").requires_grad_(),
+                     v = noise({2, 2, length, 3}, "v").requires_grad_();
+          const auto weight = noise({2, 4, length, 3}, "loss");
+          INFO("window " << window << ", length " << length << (is_causal ? ", causal" : "") << (padded ? ", padded" : ""));
+          Visibility see;
+          see.causal = is_causal;
+          // The first text has padding at its end, so long that some queries see nothing; the second at its beginning.
+          if (padded) {
+            see.key_mask_BS = torch::ones({2, length}, torch::kBool);
+            see.key_mask_BS[0].slice(0, length / 2).fill_(false);
+            see.key_mask_BS[1].slice(0, 0, length / 3).fill_(false);
+          }
+          const auto z = windowed_attention(q, k, v, see, window, 0.5);
+          const auto mask = visible(q, k, see, window, true);
+          if (!padded && is_causal) CHECK(mask.sum().item<int64_t>() == visible_pairs(window, length));
+          const auto expected = at::scaled_dot_product_attention(q, k, v, mask, 0, false, 0.5, true);
+          CHECK(difference(z, expected) < 1e-12);
+          const auto one = torch::autograd::grad({(z * weight).sum()}, {q, k, v});
+          const auto two = torch::autograd::grad({(expected * weight).sum()}, {q, k, v});
+          for (int i = 0; i < 3; ++i) CHECK(difference(one[i], two[i]) < 1e-12);
+        }
 }
 
 TEST_CASE("visible pairs and the share of context that windows allocate") {
