@@ -104,8 +104,8 @@ int fuzz_annotation(const uint8_t* data, std::size_t size) {
   const auto rows = static_cast<int64_t>(lines.size());
   check_sentences(accepted([&] { return read_conllu(path, "upos"); }), rows);
   std::set<std::string> tags;
-  for (const auto& [word_column, tag_column] : {std::pair{1, -1}, std::pair{2, 1}}) {
-    const auto sentences = accepted([&] { return read_columns(path, word_column, tag_column); });
+  for (const auto& [word, tag] : {std::pair{1, -1}, std::pair{2, 1}}) {
+    const auto sentences = accepted([&, word_column = word, tag_column = tag] { return read_columns(path, word_column, tag_column); });
     check_sentences(sentences, rows);
     for (const auto& sentence : sentences) tags.insert(sentence.tags.begin(), sentence.tags.end());
   }
