@@ -22,7 +22,7 @@ struct Arguments {
   std::string spec, out = "runs", device, part;
   std::vector<std::string> set;
   int threads = 0, jobs = 1;
-  bool quiet = false, fresh = false, json = false;
+  bool quiet = false, brief = false, fresh = false, json = false;
 };
 
 void add_jobs(CLI::App& command, int& jobs) {
@@ -31,13 +31,19 @@ void add_jobs(CLI::App& command, int& jobs) {
       ->check(CLI::Range(1, 1024));
 }
 
-// Runs all of a spec's runs in `jobs` processes; `flags` are then those that find the results.
-void side_by_side(const std::string& spec, int jobs, const std::vector<std::string>& more, RunFlags& flags) {
+// Does a spec's runs in at most `jobs` processes; `flags` are then those that find the results. Threads are a part of what a
+// run is: they follow from `jobs` alone, not from how many runs a spec has.
+void side_by_side(const std::string& spec, std::size_t runs, int jobs, const std::vector<std::string>& set, bool quiet, RunFlags& flags) {
+  if (jobs == 1) return;
   flags.threads = threads_of_each(flags.threads, jobs);
-  std::vector<std::string> arguments{spec, "--out", flags.out.string(), "--threads", std::to_string(flags.threads)};
+  const int processes = std::min<int>(jobs, static_cast<int>(runs));
+  if (processes == 1) return;
+  std::vector<std::string> arguments{spec, "--out", flags.out.string(), "--threads", std::to_string(flags.threads), quiet ? "--quiet" : "--brief"};
   if (flags.device) arguments.insert(arguments.end(), {"--device", *flags.device});
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  run_side_by_side(arguments, jobs);
+  for (const auto& one : set) arguments.insert(arguments.end(), {"--set", one});
+  if (flags.fresh) arguments.push_back("--fresh");
+  run_side_by_side(arguments, processes);
+  flags.fresh = false;  // they began again; now their results are put together
 }
 
 }  // namespace
@@ -53,6 +59,7 @@ std::function<int()> add_run(CLI::App& command) {
   command.add_option("--part", a.part, "of a sweep, the runs of part i of n: --part 1/4");
   add_jobs(command, a.jobs);
   command.add_flag("--quiet", a.quiet, "print nothing but errors");
+  command.add_flag("--brief", a.brief, "print a line for each run when it ends");
   command.add_flag("--json", a.json, "print the results as JSON on standard output, and nothing else");
   command.add_flag("--fresh", a.fresh, "start again even where an earlier run of the same spec could be gone on with");
   return [arguments] {
@@ -70,14 +77,10 @@ std::function<int()> add_run(CLI::App& command) {
     for (const auto& set : a.set) flags.command += " --set '" + set + "'";
     std::signal(SIGINT, ask_to_stop);
     std::signal(SIGTERM, ask_to_stop);
-    if (const int jobs = std::min<int>(a.jobs, static_cast<int>(variants.size())); jobs > 1) {
-      std::vector<std::string> more;
-      for (const auto& set : a.set) more.insert(more.end(), {"--set", set});
-      if (a.fresh) more.push_back("--fresh");
-      side_by_side(a.spec, jobs, more, flags);
-      flags.fresh = false;  // they began again; here their results are put together
-    }
-    const auto outcome = run_experiment(variants, a.spec, flags, a.quiet || a.json ? Console::Kind::quiet : Console::Kind::normal, part, stop_asked);
+    const bool quiet = a.quiet || a.json;
+    side_by_side(a.spec, variants.size(), a.jobs, a.set, quiet, flags);
+    const auto kind = quiet ? Console::Kind::quiet : a.brief ? Console::Kind::brief : Console::Kind::normal;
+    const auto outcome = run_experiment(variants, a.spec, flags, kind, part, stop_asked);
     auto all = nlohmann::ordered_json::array();
     for (const auto& run : outcome.runs) {
       all.push_back(run.results);
@@ -133,11 +136,7 @@ std::function<int()> add_reproduce(CLI::App& command) {
       if (!w.device.empty()) flags.device = w.device;
       flags.threads = w.threads;
       flags.command = "tools/headlab run " + specs[i];
-      if (w.jobs > 1) {  // also a spec of one run: the same threads for all
-        const int jobs = std::min<int>(w.jobs, static_cast<int>(read[i].size()));
-        flags.threads = threads_of_each(w.threads, w.jobs);
-        if (jobs > 1) side_by_side(specs[i], jobs, {}, flags);
-      }
+      side_by_side(specs[i], read[i].size(), w.jobs, {}, w.quiet, flags);
       const auto outcome = run_experiment(read[i], specs[i], flags, w.quiet ? Console::Kind::quiet : Console::Kind::normal, std::nullopt, stop_asked);
       hold = hold && outcome.holds;
       for (auto& row : claim_rows(specs[i], *read[i].front().spec, outcome)) rows.push_back(std::move(row));

@@ -38,7 +38,7 @@ void run_side_by_side(const std::vector<std::string>& arguments, int jobs) {
   for (int i = 1; i <= jobs; ++i) {
     std::vector<std::string> command{"headlab", "run"};
     command.insert(command.end(), arguments.begin(), arguments.end());
-    command.insert(command.end(), {"--quiet", "--part", std::to_string(i) + "/" + std::to_string(jobs)});
+    command.insert(command.end(), {"--part", std::to_string(i) + "/" + std::to_string(jobs)});
     processes.push_back(start(std::move(command)));
   }
   int failed = 0;

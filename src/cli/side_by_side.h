@@ -5,7 +5,7 @@
 
 namespace headlab {
 
-/// Runs `headlab run ARGUMENTS --part i/jobs --quiet` for each i, in as many processes at once, and waits for all of them. What
+/// Runs `headlab run ARGUMENTS --part i/jobs` for each i, in as many processes at once, and waits for all of them. What
 /// they print goes where this process prints. A run whose claims do not hold has run all the same; throws Error where a
 /// process ended before its runs were done: by a fault, which it told, or by Ctrl-C, which reaches them too.
 void run_side_by_side(const std::vector<std::string>& arguments, int jobs);

@@ -19,10 +19,14 @@ void Console::plain(const std::string& text) {
   if (kind_ == Kind::normal) std::cout << text << std::endl;
 }
 
+void Console::ended(const std::string& text) {
+  if (kind_ == Kind::brief) std::cout << text << std::endl;
+}
+
 void Console::line(const std::string& label, const std::string& text) { plain(labelled(label, text)); }
 
 void Console::progress(const std::string& label, int64_t done, int64_t total, const std::string& text) {
-  if (kind_ == Kind::quiet) return;
+  if (kind_ != Kind::normal) return;
   if (!progress_ || progress_label_ != label) {
     finish();
     progress_ = std::make_unique<Progress>(std::cerr, Screen::of(2), label);

@@ -199,7 +199,9 @@ RunOutcome run_variant(const RunVariant& variant, const std::string& spec_path, 
   }
   context.save_results();
   write_report(folder.path);
-  console.plain("report: " + (folder.path / "report.html").string() + "       (" + duration(results["seconds"]) + ")");
+  const auto report = "report: " + (folder.path / "report.html").string() + "       (" + duration(results["seconds"]) + ")";
+  console.plain(report);
+  console.ended(spec.name + (variant.label.empty() ? "" : " (" + variant.label + ")") + "  " + report);
   outcome.folder = folder.path;
   outcome.results = results;
   return outcome;

@@ -133,7 +133,7 @@ std::vector<Mistake> equal_arms(const std::vector<RunVariant>& variants, const D
     const auto key = key_path("arms", variant.arm);
     if (!added && (mistakes.empty() || mistakes.back().path != key))
       mistakes.push_back({document.place(key), key, "expected a run of its own, got the same as \"" + first->second +
-                                                        "\": what it sets is what the spec has without it"});
+                                                        "\": both come to the same spec"});
   }
   return mistakes;
 }

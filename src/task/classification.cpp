@@ -87,6 +87,7 @@ void ClassificationOptions::model_rules(const Choice& model, Problems& problems)
 }
 
 Classification::Classification(const ClassificationOptions& options, const TaskContext& context) {
+  if (needs_no_data(context, true)) return;
   LabelledParts loaded;
   for (const auto& source : labelled_sources())
     if (source.info.name == options.data.type()) loaded = source.load(options.data.options(), context.spec_folder);

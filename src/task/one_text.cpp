@@ -46,6 +46,13 @@ std::vector<std::vector<int64_t>> word_pieces(const Tokenizer& tokenizer, const 
   return pieces;
 }
 
+bool OneTextTask::needs_no_data(const TaskContext& context, bool labelled) {
+  if (context.reads_data || !context.file("tokenizer.model") || (labelled && !context.file("labels.model"))) return false;
+  tokenizer_ = one_tokenizer({}, {}, context);
+  if (labelled) labels_ = labels_of({}, context);
+  return true;
+}
+
 ModelContext OneTextTask::context() const {
   ModelContext context;
   context.target_vocabulary = tokenizer_->size();

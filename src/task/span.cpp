@@ -181,6 +181,7 @@ std::pair<int64_t, int64_t> best_span(const std::vector<double>& start_T, const 
 }
 
 SpanTask::SpanTask(const SpanOptions& options, const TaskContext& context) : max_answer_(options.max_answer) {
+  if (needs_no_data(context, false)) return;
   SpanParts loaded;
   for (const auto& source : span_sources())
     if (source.info.name == options.data.type()) loaded = source.load(options.data.options(), context.spec_folder);

@@ -121,6 +121,7 @@ void TaggingOptions::model_rules(const Choice& model, Problems& problems) const 
 }
 
 Tagging::Tagging(const TaggingOptions& options, const TaskContext& context) : metrics_(options.metrics()) {
+  if (needs_no_data(context, true)) return;
   TaggedParts loaded;
   for (const auto& source : tagged_sources())
     if (source.info.name == options.data.type()) loaded = source.load(options.data.options(), context.spec_folder);

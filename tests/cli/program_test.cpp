@@ -181,6 +181,11 @@ TEST_CASE("runs side by side give what they give one after another", "[cli]") {
   const auto compared = [&](const char* out) { return nlohmann::json::parse(headlab::read_file(folder.path() / out / "tiny" / "experiment.json")).at("compare"); };
   CHECK(compared("one") == compared("two"));
   CHECK(compared("one").at(0).at("differences").size() == 2);
+  // A line for each run as it ends, from the processes; then all of them, put together.
+  const auto told = run_program({"run", spec.string(), "--out", (folder.path() / "three").string(), "--threads", "1", "--jobs", "2"});
+  CHECK(told.code == 0);
+  const auto before = told.out.substr(0, told.out.find("  data "));
+  for (const auto* of_run : {"tiny (full, seed=1)  report: ", "tiny (unscaled, seed=2)  report: "}) CHECK_THAT(before, ContainsSubstring(of_run));
   const auto both = run_program({"run", spec.string(), "--jobs", "2", "--part", "1/2"});
   CHECK(both.code == 2);
   CHECK(both.err == "run: --part and --jobs: expected one of them; --jobs runs all parts itself\n");

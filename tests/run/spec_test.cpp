@@ -158,7 +158,7 @@ TEST_CASE("wrong specs of real runs get these messages, word for word") {
        R"(x.json:4:38: expect[0].that: syntax error at character 16: expected a number, a name or "(", got the end
 1 mistake, nothing was run)"},
       {more_spec(R"("arms": {"plain": {}, "unscaled": {"model.embedding.scale": false}, "scaled": {"model.embedding.scale": true}}, "seeds": [1, 2])"),
-       R"(x.json:4:79: arms.scaled: expected a run of its own, got the same as "plain": what it sets is what the spec has without it
+       R"(x.json:4:79: arms.scaled: expected a run of its own, got the same as "plain": both come to the same spec
 1 mistake, nothing was run)"},
       {more_spec(R"("learning_rate": 0.1)"),
        R"(x.json:4:1: learning_rate: unknown key (accepted: name, question, paper, seed, device, precision, task, model, stages, sweep, arms, seeds, expect, compare)

@@ -18,12 +18,13 @@ struct TaskHolder : Described<TaskHolder> {
 
 /// The task that `json` ({"type": ...}) describes, its files looked for in `folder`.
 inline std::shared_ptr<Task> make_task(const std::string& json, const std::string& folder = ".",
-                                       const std::map<std::string, std::string>& files = {}) {
+                                       const std::map<std::string, std::string>& files = {}, bool reads_data = true) {
   TaskHolder holder;
   read_or_throw(Document::parse_text("{\"task\": " + json + "}", "x.json"), holder);
   TaskContext context;
   context.spec_folder = folder;
   context.files = files;
+  context.reads_data = reads_data;
   return tasks().make(holder.task, context);
 }
 

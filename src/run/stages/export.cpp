@@ -209,8 +209,7 @@ nlohmann::ordered_json ExportStage::run(RunContext& context) {
     report = export_torchscript(*model, path, options);
     compared = compare_translations(*model, sources, options, path);
   } else {
-    const auto* writer = dynamic_cast<const WritesText*>(&task);
-    report = export_single_stack(*model, path, writer ? writer->text_ids() : task.reads().ids, files);
+    report = export_single_stack(*model, path, task.writes(), files);
     compared = compare_answers(*model, task, options_.split, options_.compare, path);
   }
   auto weights = path;
