@@ -160,6 +160,10 @@ void Attention::keep(const std::vector<int64_t>& heads) {
   keep_units(*this, where, positions, groups);
 }
 
+bool Attention::routes() const {
+  return std::any_of(gates_.begin(), gates_.end(), [](const auto& gate) { return gate->routes(); });
+}
+
 HeadAxes Attention::axes() const {
   HeadAxes axes;
   project->axes(axes.under("project."));

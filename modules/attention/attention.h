@@ -39,6 +39,8 @@ class Attention : public Mixer {
   /// Whether a pass like `run` uses the fused kernel here.
   bool fusable(Site site, const Forward& run) const { return weigh->fusable(site, run, position->learns_bias()); }
   const std::vector<std::shared_ptr<Gate>>& gate_list() const { return gates_; }
+  /// Whether a gate chooses heads token by token, so that a head has outputs and weights of some tokens alone.
+  bool routes() const;
   /// The same attention with the same weights.
   std::shared_ptr<torch::nn::Module> clone(const std::optional<torch::Device>& device = std::nullopt) const override;
 

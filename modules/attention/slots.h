@@ -65,6 +65,8 @@ struct Gate : torch::nn::Module, Initialised {
   /// What is known of plan() before there are data.
   virtual void outline(HeadOutline&) const {}
   virtual int64_t flops(int64_t /*T*/) const { return 0; }
+  /// Whether plan() chooses heads token by token.
+  virtual bool routes() const { return false; }
   /// Heads (positions) that this gate has closed for good at evaluation; a prune action may remove them.
   virtual std::vector<int64_t> closed() const { return {}; }
   void draw(const std::function<at::Generator(const std::string&)>&) override {}

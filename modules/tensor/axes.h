@@ -31,7 +31,8 @@ class HeadAxes {
   void group(const std::string& parameter, int64_t dim, int64_t width, int64_t offset = 0) {
     stretches_->push_back({prefix_ + parameter, Unit::group, dim, width, offset});
   }
-  const std::vector<HeadAxis>& all() const { return *stretches_; }
+  const std::vector<HeadAxis>& all() const& { return *stretches_; }
+  std::vector<HeadAxis> all() const&& { return *stretches_; }  // of a temporary: a loop over them outlives it
 
  private:
   HeadAxes(std::shared_ptr<std::vector<HeadAxis>> stretches, std::string prefix)

@@ -7,6 +7,11 @@
 
 namespace headlab {
 
+void Intervention::enter(Forward& run) const {
+  run.scale = scale;
+  run.taps.insert(run.taps.end(), taps.begin(), taps.end());
+}
+
 bool Forward::wants(At at, Site site) const {
   for (const auto* tap : taps)
     if (tap->wants(at, site)) return true;

@@ -10,6 +10,7 @@
 namespace headlab {
 
 struct AttentionCall;
+struct Forward;
 
 /// The places of a forward pass that can be read or replaced.
 /// q, k, v: after position.  x: the attention's input, after its norm.  z: heads before the gates.  o: z_h W_O^h [B,H,T,D].
@@ -30,6 +31,15 @@ struct Aux {
   Site site;
   Tensor sum;    // scalar
   Tensor count;  // scalar: what the sum is over (tokens, or 1)
+};
+
+/// What is done to a model wherever it is used: heads scaled, places of its passes read or replaced.
+struct Intervention {
+  std::map<Stack, Tensor> scale;  // as Forward's
+  std::vector<Tap*> taps;
+  Intervention() = default;
+  Intervention(std::map<Stack, Tensor> scale) : scale(std::move(scale)) {}  // NOLINT: a scale alone is one
+  void enter(Forward& run) const;
 };
 
 /// All that travels with one forward pass. A pass never changes its module: what it learns leaves in aux and stats.

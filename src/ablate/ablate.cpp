@@ -26,6 +26,7 @@ void AblateOptions::describe(Fields& fields) {
   fields.add("stacks", stacks, "stacks whose heads are masked alone").one_of({"enc.self", "dec.self", "dec.cross"}).means("empty: all");
   fields.add("sets", sets, "sets of heads, each masked together");
   fields.add("random", random, "random sets of equal size");
+  fields.add("replace", replace, "what takes an ablated head's place");
 }
 
 void AblateOptions::rules(Problems& problems) const {
@@ -58,7 +59,7 @@ nlohmann::ordered_json AblateResult::to_json(const std::string& metric) const {
 }
 
 AblateResult ablate(Model& model, const Task& task, const AblateOptions& options, uint64_t seed,
-                    const std::function<void(int64_t, int64_t)>& progress) {
+                    const std::function<void(int64_t, int64_t)>& progress, const HeadSet& masked) {
   auto evaluation = options.evaluate;
   evaluation.samples = 0;
   const auto metric = metric_or_first(task, options.metric);
@@ -66,10 +67,11 @@ AblateResult ablate(Model& model, const Task& task, const AblateOptions& options
     evaluation.metrics.push_back(metric);
   const auto there = model.heads();
   AblateResult result;
+  // Heads that the model is without already are not ablated once more.
+  const auto all = heads_in(headlab::without(there, masked), options.stacks);
   if (options.each_head)
-    for (auto head : heads_in(there, options.stacks)) result.each.push_back({to_string(head), {head}, {}});
+    for (auto head : all) result.each.push_back({to_string(head), {head}, {}});
   for (const auto& set : options.sets) result.sets.push_back({set.name, parse_heads(set.heads), {}});
-  const auto all = heads_in(there, options.stacks);
   if (options.random.sets > 0 && options.random.size > static_cast<int64_t>(all.size()))
     throw UsageError("ablate.random.size: expected at most the number of heads (" + std::to_string(all.size()) + "), got " +
                      std::to_string(options.random.size));
@@ -83,10 +85,20 @@ AblateResult ablate(Model& model, const Task& task, const AblateOptions& options
   for (auto* part : {&result.each, &result.sets})
     for (auto& row : *part) rows.push_back(&row);
   for (auto* row : rows) mask_scale(model, row->heads);  // every head must be there before the first is evaluated
-  result.baseline = task.evaluate(model, evaluation, {}).metrics;
+  Replacement replacement(options.replace, model, task, seed);
+  const auto measured = [&](const HeadSet& heads) {
+    auto with = replacement.without(heads);
+    if (!masked.empty()) {
+      auto scale = mask_scale(model, masked);
+      for (auto& [stack, factor] : with.scale) scale[stack] = scale[stack] * factor;
+      with.scale = std::move(scale);
+    }
+    return task.evaluate(model, evaluation, with).metrics;
+  };
+  result.baseline = measured({});
   int64_t done = 0;
   for (auto* row : rows) {
-    row->metrics = task.evaluate(model, evaluation, mask_scale(model, row->heads)).metrics;
+    row->metrics = measured(row->heads);
     if (progress) progress(++done, static_cast<int64_t>(rows.size()));
   }
   return result;

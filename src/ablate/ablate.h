@@ -2,6 +2,7 @@
 
 #include <functional>
 
+#include "src/ablate/replacement.h"
 #include "src/heads/head_set.h"
 #include "src/task/task.h"
 
@@ -27,6 +28,7 @@ struct AblateOptions : Described<AblateOptions> {
   std::vector<std::string> stacks;
   std::vector<NamedSet> sets;
   RandomSets random;
+  ReplacementOptions replace;
   AblateOptions() { evaluate.split = "valid"; }
   void describe(Fields& fields) override;
   void rules(Problems& problems) const override;
@@ -45,10 +47,11 @@ struct AblateResult {
   nlohmann::ordered_json to_json(const std::string& metric) const;
 };
 
-/// Masks (scale 0, nothing removed) each head alone, the named sets, and random sets, and evaluates each: options.metric
-/// (empty: the task's first) and what options.evaluate.metrics names beside it, nothing else. Throws UsageError for a head
-/// that is not there, before anything is evaluated.
+/// Ablates (options.replace; nothing is removed) each head alone, the named sets, and random sets, and evaluates each:
+/// options.metric (empty: the task's first) and what options.evaluate.metrics names beside it, nothing else. `masked`: heads
+/// that the model is without in all of it, the baseline too. Throws UsageError for a head that is not there, before anything is
+/// evaluated.
 AblateResult ablate(Model& model, const Task& task, const AblateOptions& options, uint64_t seed,
-                    const std::function<void(int64_t done, int64_t total)>& progress = {});
+                    const std::function<void(int64_t done, int64_t total)>& progress = {}, const HeadSet& masked = {});
 
 }  // namespace headlab

@@ -8,6 +8,7 @@
 #include "modules/model/encoder_decoder.h"
 #include "modules/tensor/torch.h"
 #include "src/checkpoint/checkpoint.h"
+#include "src/cli/bench_attention.h"
 #include "src/cli/command.h"
 #include "src/task/token_loss.h"
 #include "src/train/optimizer/adam.h"
@@ -88,6 +89,8 @@ int bench_train(const Settings& settings) {
 std::function<int()> add_bench(CLI::App& command) {
   command.require_subcommand(1);
   auto settings = std::make_shared<Settings>();
+  auto chosen = std::make_shared<std::function<int()>>();
+  add_bench_attention(command, chosen);
   auto* train = command.add_subcommand("train", "training steps of an encoder-decoder on given ids; prints one JSON line");
   train->add_option("--width", settings->width, "d_model")->capture_default_str();
   train->add_option("--layers", settings->layers, "layers of the encoder, and of the decoder")->capture_default_str();
@@ -101,7 +104,8 @@ std::function<int()> add_bench(CLI::App& command) {
   train->add_option("--dropout", settings->dropout, "on sublayer outputs and embeddings")->capture_default_str();
   train->add_option("--weights", settings->weights, "safetensors of initial weights");
   train->add_option("--ids", settings->ids, "safetensors with `source` [N,B,T] and `target` [N,B,T+1]")->required();
-  return [settings] { return bench_train(*settings); };
+  train->callback([chosen, settings] { *chosen = [settings] { return bench_train(*settings); }; });
+  return [chosen] { return (*chosen)(); };
 }
 
 }  // namespace headlab

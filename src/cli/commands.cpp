@@ -14,7 +14,7 @@ const std::vector<Command>& commands() {
       {"translate", "translate lines from standard input with a run's model", add_translate},
       {"generate", "continue prompts from standard input with a language model's run", add_generate},
       {"data", "write headlab's own data", add_data},
-      {"bench", "measure training speed", add_bench},
+      {"bench", "measure speed: training, and attentions of fewer heads, windows or a router", add_bench},
   };
   return all;
 }

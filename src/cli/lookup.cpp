@@ -26,7 +26,7 @@ std::vector<const Catalogue*> slots() {
           &translation_data_catalogue(), &plain_text_catalogue(), &labelled_text_catalogue(), &tagged_text_catalogue(),
           &span_catalogue(), &generator_catalogue(),
           &stage_catalogue(), &scorer_catalogue(), &optimizer_catalogue(), &schedule_catalogue(),
-          &penalty_catalogue(), &augmentation_catalogue()};
+          &penalty_catalogue(), &head_mask_catalogue(), &augmentation_catalogue()};
 }
 
 }  // namespace

@@ -143,7 +143,7 @@ std::function<int()> add_reproduce(CLI::App& command) {
     }
     Table table{{"spec", "statement", "expected", "measured", "verdict"}, {}};
     for (const auto& row : rows)
-      table.rows.push_back({std::filesystem::path(row.spec).stem().string(), row.claim, row.expected, row.measured, row.holds ? "holds" : "does not hold"});
+      table.rows.push_back({std::filesystem::path(row.spec).stem().string(), row.claim, row.expected, row.measured, row.answer});
     std::printf("%s", table.text(200, 0).c_str());
     if (!w.table.empty()) write_file_atomically(w.table, replaced_section(file, w.section, markdown_table(rows)));
     return hold ? 0 : 3;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "modules/base/error.h"
+#include "modules/base/nearest.h"
 #include "modules/base/random.h"
 
 namespace headlab {
@@ -32,6 +33,20 @@ nlohmann::ordered_json HeadScores::to_json() const {
   nlohmann::ordered_json json{{"method", method}, {"of", of}, {"heads", nlohmann::ordered_json::object()}};
   for (const auto& [head, value] : heads) json["heads"][to_string(head)] = value;
   return json;
+}
+
+std::optional<double> HeadScores::gini() const {
+  std::vector<double> sorted;
+  for (const auto& [head, value] : heads) sorted.push_back(value);
+  std::sort(sorted.begin(), sorted.end());
+  const auto n = static_cast<double>(sorted.size());
+  double sum = 0, ranked = 0;
+  for (std::size_t i = 0; i < sorted.size(); ++i) {
+    sum += sorted[i];
+    ranked += static_cast<double>(i + 1) * sorted[i];
+  }
+  if (sorted.empty() || !(sorted.front() >= 0) || !(sum > 0)) return std::nullopt;
+  return 2 * ranked / (n * sum) - (n + 1) / n;
 }
 
 HeadScores HeadScores::from_json(const nlohmann::ordered_json& json, const std::string& from) {
@@ -75,7 +90,7 @@ HeadTable table_from_json(const nlohmann::ordered_json& json) {
   HeadTable table;
   for (const auto& [name, layers] : json.items()) {
     const auto stack = stack_from(name);
-    if (!stack) throw UsageError("heads: no stack \"" + name + "\"; expected enc.self, dec.self or dec.cross");
+    if (!stack) throw UsageError("heads: no stack " + in_quotes(name) + "; expected enc.self, dec.self or dec.cross");
     table[*stack] = layers.get<std::vector<std::vector<int64_t>>>();
   }
   return table;

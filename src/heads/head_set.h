@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,9 @@ struct HeadScores {
   std::string of;      // the model it was measured on: the stage that made it
   std::map<HeadId, double> heads;
 
+  /// How unequal they are: sum_ij |s_i - s_j| / (2 n^2 mean), 0 where all are equal and towards 1 where one head has all (Gini's
+  /// coefficient). Nothing where a score is below 0 or all are 0.
+  std::optional<double> gini() const;
   nlohmann::ordered_json to_json() const;
   static HeadScores from_json(const nlohmann::ordered_json& json, const std::string& from);
 };

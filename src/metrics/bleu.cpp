@@ -6,6 +6,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "modules/base/nearest.h"
 #include "src/text/unicode.h"
 
 namespace headlab {
@@ -167,7 +168,7 @@ void BleuOptions::describe(Fields& fields) {
 
 void BleuOptions::rules(Problems& problems) const {
   if (smoothing_value && smoothing != "floor" && smoothing != "add-k") {
-    problems.add("smoothing_value", "expected smoothing \"floor\" or \"add-k\" beside it, got \"" + smoothing + "\"");
+    problems.add("smoothing_value", "expected smoothing \"floor\" or \"add-k\" beside it, got " + in_quotes(smoothing));
   }
 }
 

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <sstream>
 
+#include "src/run/summary.h"
 #include "src/terminal/format.h"
+#include "src/terminal/screen.h"
 
 namespace headlab {
 namespace {
@@ -44,18 +46,27 @@ ExperimentOutcome run_experiment(const std::vector<RunVariant>& variants, const 
     outcome.holds = outcome.holds && outcome.runs.back().expectations_hold;
   }
   const auto& spec = *variants.front().spec;
-  if (chosen.count > 1 || spec.compare.empty()) return outcome;
-  const auto views = views_by_seed(variants, outcome.runs);
+  if (chosen.count > 1 || (variants.size() == 1 && spec.compare.empty())) return outcome;
   nlohmann::ordered_json file{{"name", spec.name}, {"question", spec.question}, {"paper", spec.paper}, {"runs", nlohmann::ordered_json::array()}};
   for (std::size_t i = 0; i < variants.size(); ++i)
-    file["runs"].push_back({{"arm", variants[i].arm}, {"seed", variants[i].spec->seed}, {"id", outcome.runs[i].folder.filename().string()}});
+    file["runs"].push_back({{"label", variants[i].label}, {"arm", variants[i].arm}, {"seed", variants[i].spec->seed},
+                            {"id", outcome.runs[i].folder.filename().string()}});
+  const auto views = views_by_seed(variants, outcome.runs);
   for (const auto& claim : spec.compare) {
     outcome.comparisons.push_back(compare(claim, views));
     outcome.holds = outcome.holds && outcome.comparisons.back().verdict.holds;
     file["compare"].push_back(to_json(outcome.comparisons.back()));
   }
+  const auto rows = summarised(variants, outcome.runs);
+  file["summary"] = to_json(rows);
   write_file_atomically(flags.out / spec.name / "experiment.json", file.dump(2) + "\n");
+  write_file_atomically(flags.out / spec.name / "summary.csv", to_csv(rows));
   Console console(kind);
+  if (variants.size() > 1) {
+    std::istringstream table(summary_text(rows, outcome.runs, Screen::of(1).columns));
+    for (std::string line; std::getline(table, line);) console.plain(line);
+    console.plain("summary: " + (flags.out / spec.name / "summary.csv").string());
+  }
   std::istringstream lines(comparison_text(outcome.comparisons));
   for (std::string line; std::getline(lines, line);) console.line("compare", line);
   return outcome;
@@ -77,11 +88,11 @@ std::vector<ClaimRow> claim_rows(const std::string& spec_path, const RunSpec& sp
                  measured_text(*std::max_element(verdicts.begin(), verdicts.end(), by_left)) + ", holds in " + std::to_string(held) +
                  " of " + std::to_string(verdicts.size()) + " runs";
     }
-    rows.push_back({spec_path, spec.paper, spec.expect[i].claim, expected_text(verdicts.front()), measured, held == verdicts.size()});
+    rows.push_back({spec_path, spec.paper, spec.expect[i].claim, expected_text(verdicts.front()), measured, held == verdicts.size() ? "holds" : "does not hold"});
   }
   for (const auto& comparison : outcome.comparisons)
     rows.push_back({spec_path, spec.paper, comparison.verdict.claim, expected_text(comparison.verdict), measured_text(comparison),
-                    comparison.verdict.holds});
+                    comparison.answer()});
   return rows;
 }
 
@@ -90,7 +101,7 @@ std::string markdown_table(const std::vector<ClaimRow>& rows) {
   for (const auto& row : rows)
     text += "| " + cell(std::filesystem::path(row.spec).filename().string()) + " | " + cell(row.claim) +
             (row.paper.empty() ? "" : " (" + row.paper + ")") + " | `" + cell(row.expected) + "` | " + cell(row.measured) + " | " +
-            (row.holds ? "holds" : "**does not hold**") + " |\n";
+            (row.answer == "holds" ? row.answer : "**" + row.answer + "**") + " |\n";
   return text;
 }
 

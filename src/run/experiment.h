@@ -14,14 +14,15 @@ struct ExperimentOutcome {
 };
 
 /// Runs every variant of a spec (or a part of them), one after another, then judges the claims about its arms. What was run
-/// before is not run again. Writes runs/<name>/experiment.json where there are arms. Throws Interrupted as run_variant does.
+/// before is not run again. Where there are several runs, writes runs/<name>/experiment.json (runs, comparisons, and the summary
+/// of src/run/summary.h) and runs/<name>/summary.csv, and prints the summary. Throws Interrupted as run_variant does.
 ExperimentOutcome run_experiment(const std::vector<RunVariant>& variants, const std::string& spec_path, const RunFlags& flags,
                                  Console::Kind kind, const std::optional<Part>& only, const std::atomic<bool>& stop);
 
 /// One line of the table that `headlab reproduce` writes.
 struct ClaimRow {
   std::string spec, paper, claim, expected, measured;
-  bool holds = false;
+  std::string answer;  // "holds", "does not hold", "not enough evidence"
 };
 
 /// A spec's claims, those of its runs joined over the runs ("holds in 3 of 3 runs"), then its comparisons.

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "modules/base/folder_lock.h"
+#include "modules/base/nearest.h"
 #include "modules/base/random.h"
 #include "modules/base/version.h"
 #include "modules/tensor/torch.h"
@@ -35,10 +36,10 @@ torch::Device device_from(const std::string& name) {
   try {
     const torch::Device device(name);
     if (device.is_cuda() && !torch::cuda::is_available())
-      throw UsageError("device: \"" + name + "\" is not available: this LibTorch or machine has no CUDA; use cpu");
+      throw UsageError("device: " + in_quotes(name) + " is not available: this LibTorch or machine has no CUDA; use cpu");
     return device;
   } catch (const c10::Error&) {
-    throw UsageError("device: expected cpu, cuda or cuda:N, got \"" + name + "\"");
+    throw UsageError("device: expected cpu, cuda or cuda:N, got " + in_quotes(name));
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <atomic>
 
+#include "modules/base/nearest.h"
 #include "src/checkpoint/json_file.h"
 #include "src/run/run.h"
 #include "src/run/stage.h"
@@ -46,7 +47,7 @@ SavedRun open_run(const std::filesystem::path& folder, const std::string& stage,
   if (run.stage.empty())
     throw UsageError(folder.string() + ": no stage has left a model (checkpoints/<stage>/final); run its spec to the end");
   if (!std::filesystem::exists(folder / "checkpoints" / run.stage / "final"))
-    throw UsageError(folder.string() + ": no stage \"" + run.stage + "\" with a model; those with one: " + (exist.empty() ? "none" : exist));
+    throw UsageError(folder.string() + ": no stage " + in_quotes(run.stage) + " with a model; those with one: " + (exist.empty() ? "none" : exist));
   Console quiet(Console::Kind::quiet);
   RunContext context(*run.spec, run.task, RunFolder{folder}, quiet, torch::Device(device.empty() ? run.spec->device : device), {});
   run.model = context.model(run.stage);

@@ -1,5 +1,6 @@
 #include "src/run/spec.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -51,7 +52,7 @@ void visit_texts(Options& options, const std::string& path, const Visit& visit) 
 void metric_rules(Choices stages, const std::string& path, const MetricNames& metrics, const std::string& task, Problems& problems) {
   visit_texts(stages, path, [&](const Field& field, const std::string& place, const std::string& metric) {
     if (field.is_metric && !metrics.has(metric))
-      problems.add(place, "the task " + task + " has no metric \"" + metric + "\"" + did_you_mean(metric, metrics.all) +
+      problems.add(place, "the task " + task + " has no metric " + in_quotes(metric) + did_you_mean(metric, metrics.all) +
                               " (it has: " + listed(metrics.all) + ")");
   });
 }
@@ -78,10 +79,23 @@ void RunSpec::describe(Fields& fields) {
   fields.add("compare", compare, "claims about the arms, over all seeds");
 }
 
+namespace {
+
+/// Names of specs and stages become names of folders and files: none may lead out of the run folder.
+bool names_a_folder(const std::string& name) {
+  return name.find_first_not_of('.') != std::string::npos && std::all_of(name.begin(), name.end(), [](unsigned char c) {
+    return std::isalnum(c) || c == '-' || c == '_' || c == '.';
+  });
+}
+
+std::string not_a_folder(const std::string& name) {
+  return "expected letters, digits, '-', '_' and '.', since it names a folder; got " + in_quotes(name);
+}
+
+}  // namespace
+
 void RunSpec::rules(Problems& problems) const {
-  for (char c : name)
-    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '-' && c != '_' && c != '.')
-      return problems.add("name", "expected letters, digits, '-', '_' and '.', since it names a folder; got \"" + name + "\"");
+  if (!name.empty() && !names_a_folder(name)) return problems.add("name", not_a_folder(name));
   if (const auto* rules = dynamic_cast<const TaskRules*>(&task.options())) {
     rules->model_rules(model, problems);
     metric_rules(stages, "stages", rules->metrics(), task.type(), problems);
@@ -100,10 +114,14 @@ void check_stages(const Choices& stages, const std::string& path, EarlierStages 
       std::string exist = "initial";
       for (const auto& [name, earlier] : known) exist += name == "initial" ? "" : ", " + name;
       if (common.model != "initial")
-        problems.add(place + ".model", "no earlier stage is called \"" + common.model + "\" (earlier: " + exist + ")");
+        problems.add(place + ".model", "no earlier stage is called " + in_quotes(common.model) + " (earlier: " + exist + ")");
+    }
+    if (!names_a_folder(stage_name(stage))) {
+      problems.add(place + ".name", not_a_folder(stage_name(stage)));
+      continue;
     }
     if (!here.insert(stage_name(stage)).second)
-      problems.add(place, "two stages are called \"" + stage_name(stage) + "\"; give one of them a \"name\"");
+      problems.add(place, "two stages are called " + in_quotes(stage_name(stage)) + "; give one of them a \"name\"");
     if (const auto* more = dynamic_cast<const StageRules*>(&stage.options())) more->stage_rules(place, known, problems);
     known[stage_name(stage)] = &stage;
   }
@@ -132,8 +150,8 @@ std::vector<Mistake> equal_arms(const std::vector<RunVariant>& variants, const D
     const auto [first, added] = arm_of.emplace(dump_text(*variant.spec), variant.arm);
     const auto key = key_path("arms", variant.arm);
     if (!added && (mistakes.empty() || mistakes.back().path != key))
-      mistakes.push_back({document.place(key), key, "expected a run of its own, got the same as \"" + first->second +
-                                                        "\": both come to the same spec"});
+      mistakes.push_back({document.place(key), key, "expected a run of its own, got the same as " + in_quotes(first->second) +
+                                                        ": both come to the same spec"});
   }
   return mistakes;
 }
@@ -158,7 +176,7 @@ std::vector<RunVariant> load_spec(const std::string& path, const std::vector<std
       }
     });
     mistakes.insert(mistakes.end(), found.begin(), found.end());
-    variants.push_back({variant.label, std::move(spec), variant.arm});
+    variants.push_back({variant.label, std::move(spec), variant.arm, variant.group});
   }
   throw_mistakes(sorted(std::move(mistakes)));
   throw_mistakes(equal_arms(variants, document));

@@ -45,6 +45,7 @@ struct RunVariant {
   std::string label;  // "layers=2, seed=1"; empty where there is no sweep
   std::shared_ptr<RunSpec> spec;
   std::string arm;    // of an experiment with arms
+  std::string group;  // the label without the seed
 };
 
 /// Reads a spec with its overrides and its sweep; everything that can be known before a run is checked, files included.

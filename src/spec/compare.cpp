@@ -37,11 +37,18 @@ Comparison compare(const CompareOptions& claim, const std::vector<nlohmann::orde
   made.low = interval.low;
   made.high = interval.high;
   made.verdict.holds = relation_holds(claim, made.low) && relation_holds(claim, made.high);
+  // Whether a difference within the interval would do: its ends, or for equals what lies between them.
+  const bool one_would = relation_holds(claim, made.low) || relation_holds(claim, made.high) ||
+                         (made.low < 0 && made.high > 0 && relation_holds(claim, 0));
+  made.undecided = !made.verdict.holds && one_would;
   return made;
 }
 
+std::string Comparison::answer() const { return verdict.holds ? "holds" : undecided ? "not enough evidence" : "does not hold"; }
+
 nlohmann::ordered_json to_json(const Comparison& comparison) {
   auto json = to_json(comparison.verdict);
+  json["undecided"] = comparison.undecided;
   json["difference"] = comparison.difference;
   json["low"] = comparison.low;
   json["high"] = comparison.high;
@@ -59,7 +66,7 @@ std::string measured_text(const Comparison& comparison) {
 std::string comparison_text(const std::vector<Comparison>& comparisons) {
   std::vector<ClaimLine> lines;
   for (const auto& comparison : comparisons)
-    lines.push_back({comparison.verdict.holds, expected_text(comparison.verdict), measured_text(comparison)});
+    lines.push_back({comparison.answer(), expected_text(comparison.verdict), measured_text(comparison)});
   return claim_text(lines);
 }
 

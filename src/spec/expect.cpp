@@ -111,11 +111,14 @@ std::string measured_text(const Verdict& verdict) {
 }
 
 std::string claim_text(const std::vector<ClaimLine>& lines) {
-  std::size_t width = 0;
-  for (const ClaimLine& line : lines) width = std::max(width, line.expected.size());
+  std::size_t width = 0, answers = std::string("does not hold").size();
+  for (const ClaimLine& line : lines) {
+    width = std::max(width, line.expected.size());
+    answers = std::max(answers, line.answer.size());
+  }
   std::string text;
   for (const ClaimLine& line : lines) {
-    text += (line.holds ? "holds          " : "does not hold  ") + line.expected +
+    text += line.answer + std::string(answers - line.answer.size() + 2, ' ') + line.expected +
             std::string(width - line.expected.size() + 3, ' ') + line.measured + "\n";
   }
   return text;
@@ -123,7 +126,7 @@ std::string claim_text(const std::vector<ClaimLine>& lines) {
 
 std::string verdict_text(const std::vector<Verdict>& verdicts) {
   std::vector<ClaimLine> lines;
-  for (const Verdict& verdict : verdicts) lines.push_back({verdict.holds, expected_text(verdict), measured_text(verdict)});
+  for (const Verdict& verdict : verdicts) lines.push_back({verdict.holds ? "holds" : "does not hold", expected_text(verdict), measured_text(verdict)});
   return claim_text(lines);
 }
 

@@ -47,7 +47,7 @@ std::string measured_text(const Verdict& verdict);
 
 /// A claim as it is printed.
 struct ClaimLine {
-  bool holds;
+  std::string answer;  // "holds", "does not hold" or "not enough evidence"
   std::string expected, measured;
 };
 

@@ -53,7 +53,7 @@ class Expansion {
     if (sweep && (arms || seeds)) add((arms ? arms : seeds)->at, arms ? "arms" : "seeds", "expected a sweep or arms with seeds, got both");
     throw_mistakes(mistakes_);
     if (arms || seeds) return compared(arms, seeds);
-    if (!sweep) return {{"", document_, ""}};
+    if (!sweep) return {{"", document_, "", ""}};
     std::vector<Run> runs = sweep->kind == Node::Kind::object ? grid(*sweep) : list(*sweep);
     const std::size_t each = values_in(document_.root()) - values_in(*sweep);
     if (runs.size() > most_values / std::max<std::size_t>(each, 1)) {
@@ -123,7 +123,7 @@ class Expansion {
     std::vector<Variant> variants;
     for (const auto& [name, set] : sets) {
       for (std::size_t i = 0; i < (seeds ? seeds->items.size() : 1); ++i) {
-        Variant variant{name, base, name};
+        Variant variant{name, base, name, name};
         for (const Node::Member& setting : set->members)
           if (auto mistake = set_value(variant.document, setting.key, setting.at, setting.value)) mistakes_.push_back(*mistake);
         if (seeds) {
@@ -236,12 +236,14 @@ class Expansion {
     std::map<std::string, std::size_t> labels;
     std::vector<Variant> variants;
     for (std::size_t i = 0; i < runs.size(); ++i) {
-      Variant variant{"", base, ""};
+      Variant variant{"", base, "", ""};
       for (const Setting& setting : runs[i]) {
         if (auto mistake = set_value(variant.document, setting.key, setting.key_at, *setting.value)) {
           mistakes_.push_back(*mistake);
         }
-        variant.label += (variant.label.empty() ? "" : ", ") + names[setting.key] + "=" + value_text(setting);
+        const auto text = names[setting.key] + "=" + value_text(setting);
+        variant.label += (variant.label.empty() ? "" : ", ") + text;
+        if (setting.key != "seed") variant.group += (variant.group.empty() ? "" : ", ") + text;
       }
       auto [first, fresh] = labels.emplace(variant.label, i);
       if (!fresh) {

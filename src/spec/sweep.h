@@ -13,6 +13,7 @@ struct Variant {
   std::string label;  // "layers=2, seed=1", unique within the sweep; empty for a spec without one
   Document document;
   std::string arm;    // of an experiment with arms: its name
+  std::string group;  // the label without the seed: what runs have in common that differ in nothing else
 };
 
 /// The runs that a spec's "sweep" asks for; the spec itself where it has none (or null) and no arms.

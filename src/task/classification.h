@@ -41,7 +41,7 @@ class Classification : public OneTextTask {
   TokenBatch batch(const std::string& split, const std::vector<int64_t>& examples, torch::Device device) const override;
   MetricNames metrics() const override { return ClassificationOptions().metrics(); }
   Evaluation evaluate(Model& model, const EvaluateOptions& options,
-                      const std::map<Stack, Tensor>& scale) const override;
+                      const Intervention& with) const override;
   const Labels& labels() const { return labels_; }
 
  private:

@@ -164,12 +164,12 @@ TokenBatch GeneratedTask::batch(const std::string& split, const std::vector<int6
 }
 
 Evaluation GeneratedTask::evaluate(Model& model, const EvaluateOptions& options,
-                                   const std::map<Stack, Tensor>& scale) const {
+                                   const Intervention& with) const {
   const auto& part = part_of(parts_, options.split);
   const auto metrics = wanted_metrics(*this, options);
   TokenTotals totals;
   std::map<int64_t, std::vector<int64_t>> said_of;  // by example
-  for_each_batch(model, *this, options, scale, [&](const TokenBatch& batch, const Tensor& logits) {
+  for_each_batch(model, *this, options, with, [&](const TokenBatch& batch, const Tensor& logits) {
     totals.add(batch, logits);
     const auto best = logits.argmax(-1).cpu();
     const auto* at = best.data_ptr<int64_t>();

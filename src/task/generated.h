@@ -40,7 +40,7 @@ class GeneratedTask : public Task, public WritesText {
   TokenBatch batch(const std::string& split, const std::vector<int64_t>& examples, torch::Device device) const override;
   MetricNames metrics() const override { return GeneratedTaskOptions().metrics(); }
   Evaluation evaluate(Model& model, const EvaluateOptions& options,
-                      const std::map<Stack, Tensor>& scale) const override;
+                      const Intervention& with) const override;
   std::map<std::string, std::string> files() const override { return {}; }
 
   /// Symbols between blanks; unknown ones are unk.

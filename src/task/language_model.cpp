@@ -244,7 +244,7 @@ TokenBatch LanguageModel::batch(const std::string& split, const std::vector<int6
 }
 
 Evaluation LanguageModel::evaluate(Model& model, const EvaluateOptions& options,
-                                   const std::map<Stack, Tensor>& scale) const {
+                                   const Intervention& with) const {
   const auto& part = part_of(parts_, options.split);
   const auto metrics = wanted_metrics(*this, options);
   const bool whole = options.limit == 0 || options.limit >= static_cast<int64_t>(part.windows.size());
@@ -253,7 +253,7 @@ Evaluation LanguageModel::evaluate(Model& model, const EvaluateOptions& options,
       throw UsageError("evaluate.limit: " + metric +
                        " is of a whole text, whose words and characters are known; expected no limit, got " +
                        std::to_string(options.limit) + " (loss and perplexity can have one)");
-  const auto totals = token_totals(model, *this, options, scale);
+  const auto totals = token_totals(model, *this, options, with);
   Evaluation result;
   const std::string how = "|unit:" + codec_->summary() + "|unknown:" + std::to_string(part.unknown) +
                           "|block:" + std::to_string(block_) + "|stride:" + std::to_string(stride_);

@@ -65,7 +65,7 @@ class LanguageModel : public Task, public WritesText {
   TokenBatch batch(const std::string& split, const std::vector<int64_t>& examples, torch::Device device) const override;
   MetricNames metrics() const override { return LanguageModelOptions().metrics(); }
   Evaluation evaluate(Model& model, const EvaluateOptions& options,
-                      const std::map<Stack, Tensor>& scale) const override;
+                      const Intervention& with) const override;
   std::map<std::string, std::string> files() const override { return codec_->files(); }
 
   std::vector<int64_t> encode(const std::string& prompt) const override { return codec_->encode(prompt); }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "modules/base/nearest.h"
 #include "modules/tensor/torch.h"
 #include "src/data/labelled/records.h"
 #include "src/metrics/answers.h"
@@ -26,12 +27,12 @@ SpanExample span_of(const Record& row, const std::string& question, const std::s
   example.words = split_words(example.context);
   const auto first = row.number(start), length = static_cast<int64_t>(decode_utf8(example.answer).size());
   const auto all = static_cast<int64_t>(decode_utf8(example.context).size());
-  if (length == 0) throw FileError(row.place() + ": field \"" + answer + "\": expected an answer, got none");
+  if (length == 0) throw FileError(row.place() + ": field " + in_quotes(answer) + ": expected an answer, got none");
   if (first + length > all || part_of_text(example.context, first, first + length) != example.answer)
-    throw FileError(row.place() + ": expected the answer \"" + example.answer + "\" at character " +
-                    std::to_string(first) + " of the context, got \"" +
-                    part_of_text(example.context, std::min(first, all), std::min(first + length, all)) +
-                    "\"; places count characters from 0");
+    throw FileError(row.place() + ": expected the answer " + in_quotes(example.answer) + " at character " +
+                    std::to_string(first) + " of the context, got " +
+                    in_quotes(part_of_text(example.context, std::min(first, all), std::min(first + length, all))) +
+                    "; places count characters from 0");
   example.first = -1;
   for (std::size_t i = 0; i < example.words.size(); ++i) {
     const auto& word = example.words[i];
@@ -39,7 +40,7 @@ SpanExample span_of(const Record& row, const std::string& question, const std::s
     if (example.first < 0) example.first = static_cast<int64_t>(i);
     example.last = static_cast<int64_t>(i);
   }
-  if (example.first < 0) throw FileError(row.place() + ": the answer \"" + example.answer + "\" has no word");
+  if (example.first < 0) throw FileError(row.place() + ": the answer " + in_quotes(example.answer) + " has no word");
   return example;
 }
 
@@ -258,12 +259,12 @@ TokenBatch SpanTask::batch(const std::string& split, const std::vector<int64_t>&
 }
 
 Evaluation SpanTask::evaluate(Model& model, const EvaluateOptions& options,
-                              const std::map<Stack, Tensor>& scale) const {
+                              const Intervention& with) const {
   const auto& part = part_of(parts_, options.split);
   const auto metrics = wanted_metrics(*this, options);
   TokenTotals totals;
   std::map<int64_t, std::string> answer_of;  // by example
-  for_each_batch(model, *this, options, scale, [&](const TokenBatch& batch, const Tensor& logits) {
+  for_each_batch(model, *this, options, with, [&](const TokenBatch& batch, const Tensor& logits) {
     totals.add(batch, logits);
     const auto rows = logits.to(torch::kCPU, torch::kFloat64).contiguous();
     const auto T = rows.size(1);

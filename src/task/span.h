@@ -57,7 +57,7 @@ class SpanTask : public OneTextTask {
   TokenBatch batch(const std::string& split, const std::vector<int64_t>& examples, torch::Device device) const override;
   MetricNames metrics() const override { return SpanOptions().metrics(); }
   Evaluation evaluate(Model& model, const EvaluateOptions& options,
-                      const std::map<Stack, Tensor>& scale) const override;
+                      const Intervention& with) const override;
 
  private:
   struct Example {

@@ -187,12 +187,12 @@ TokenBatch Tagging::batch(const std::string& split, const std::vector<int64_t>& 
   return batch;
 }
 
-Evaluation Tagging::evaluate(Model& model, const EvaluateOptions& options, const std::map<Stack, Tensor>& scale) const {
+Evaluation Tagging::evaluate(Model& model, const EvaluateOptions& options, const Intervention& with) const {
   const auto& part = part_of(parts_, options.split);
   const auto metrics = wanted_metrics(*this, options);
   TokenTotals totals;
   std::map<int64_t, std::vector<std::string>> predicted_of;  // by example
-  for_each_batch(model, *this, options, scale, [&](const TokenBatch& batch, const Tensor& logits) {
+  for_each_batch(model, *this, options, with, [&](const TokenBatch& batch, const Tensor& logits) {
     totals.add(batch, logits);
     const auto best = logits.argmax(-1).cpu();
     const auto* at = best.data_ptr<int64_t>();

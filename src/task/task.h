@@ -72,10 +72,10 @@ class Task {
                            torch::Device device) const = 0;
   /// What evaluate can measure.
   virtual MetricNames metrics() const = 0;
-  /// The metrics asked for (wanted_metrics), with `scale` on the heads (empty: none). The model is put into evaluation
-  /// mode and back. Throws UsageError for a metric that the task does not have.
+  /// The metrics asked for (wanted_metrics), of the model as it is `with` an intervention (none: {}). The model is put into
+  /// evaluation mode and back. Throws UsageError for a metric that the task does not have.
   virtual Evaluation evaluate(Model& model, const EvaluateOptions& options,
-                              const std::map<Stack, Tensor>& scale) const = 0;
+                              const Intervention& with) const = 0;
   /// Files that belong to an exported model and a run folder, by name: tokenizers and lists of labels, all named
   /// *.model.
   virtual std::map<std::string, std::string> files() const = 0;

@@ -23,14 +23,14 @@ Batches first_batches(const Task& task, const std::string& split, int64_t limit,
   return evaluation_batches(source.empty() ? target : source, target, batching);
 }
 
-void for_each_batch(Model& model, const Task& task, const EvaluateOptions& options, const std::map<Stack, Tensor>& scale,
+void for_each_batch(Model& model, const Task& task, const EvaluateOptions& options, const Intervention& with,
                     const std::function<void(const TokenBatch&, const Tensor&)>& see) {
   torch::NoGradGuard no_grad;
   Mode evaluating(model, false);
   for (const auto& examples : first_batches(task, options.split, options.limit, options.max_tokens)) {
     const auto batch = task.batch(options.split, examples, model.device());
     Forward run;
-    run.scale = scale;
+    with.enter(run);
     see(batch, target_logits(model, batch, run));
   }
 }
@@ -41,9 +41,9 @@ void TokenTotals::add(const TokenBatch& batch, const Tensor& logits_NC) {
   tokens += batch.tokens;
 }
 
-TokenTotals token_totals(Model& model, const Task& task, const EvaluateOptions& options, const std::map<Stack, Tensor>& scale) {
+TokenTotals token_totals(Model& model, const Task& task, const EvaluateOptions& options, const Intervention& with) {
   TokenTotals totals;
-  for_each_batch(model, task, options, scale,
+  for_each_batch(model, task, options, with,
                  [&](const TokenBatch& batch, const Tensor& logits) { totals.add(batch, logits); });
   return totals;
 }

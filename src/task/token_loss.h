@@ -16,7 +16,7 @@ Tensor target_logits(Model& model, const TokenBatch& batch, Forward& run);
 
 /// Calls `see` with each batch of a split (or of its first options.limit examples) and the logits of its questions, the
 /// longest examples first; without gradient, in evaluation mode.
-void for_each_batch(Model& model, const Task& task, const EvaluateOptions& options, const std::map<Stack, Tensor>& scale,
+void for_each_batch(Model& model, const Task& task, const EvaluateOptions& options, const Intervention& with,
                     const std::function<void(const TokenBatch& batch, const Tensor& logits_NC)>& see);
 
 /// Sums over a whole split, without gradient, in evaluation mode.
@@ -27,7 +27,7 @@ struct TokenTotals {
   double loss() const { return nll / static_cast<double>(tokens); }
   double accuracy() const { return static_cast<double>(correct) / static_cast<double>(tokens); }
 };
-TokenTotals token_totals(Model& model, const Task& task, const EvaluateOptions& options, const std::map<Stack, Tensor>& scale);
+TokenTotals token_totals(Model& model, const Task& task, const EvaluateOptions& options, const Intervention& with);
 
 /// The first `limit` examples of a split (0: all), in batches for evaluation.
 Batches first_batches(const Task& task, const std::string& split, int64_t limit, int64_t max_tokens);

@@ -30,12 +30,16 @@ ParallelText from_grammar(const std::vector<grammar::Example>& examples) {
 struct Loaded {
   std::map<std::string, ParallelText> parts;
   std::string name;
+  std::map<std::string, std::vector<grammar::GoldSentence>> source_gold;
 };
 
 Loaded load_grammar(const Options& options, const std::string&) {
   const auto corpus = grammar::generate(dynamic_cast<const grammar::GrammarOptions&>(options));
-  Loaded loaded{{}, "grammar en-de"};
-  for (const auto& split : corpus.splits) loaded.parts[split.name] = from_grammar(split.examples);
+  Loaded loaded{{}, "grammar en-de", {}};
+  for (const auto& split : corpus.splits) {
+    loaded.parts[split.name] = from_grammar(split.examples);
+    for (const auto& example : split.examples) loaded.source_gold[split.name].push_back(example.source_gold);
+  }
   return loaded;
 }
 
@@ -47,7 +51,7 @@ Loaded load_files(const Options& options, const std::string& spec_folder) {
   return {{{"train", read(files.train_source, files.train_target, KeepLines::usable)},
            {"valid", read(files.valid_source, files.valid_target, KeepLines::all)},
            {"test", read(files.test_source, files.test_target, KeepLines::all)}},
-          files.train_source + ", " + files.train_target};
+          files.train_source + ", " + files.train_target, {}};
 }
 
 // Where parallel text comes from: one line an entry.
@@ -61,6 +65,34 @@ const std::vector<Source>& data_sources() {
       {{"files", "text files, line n of one the translation of line n of the other", "",
         [] { return std::make_shared<ParallelFilesOptions>(); }}, load_files}};
   return all;
+}
+
+/// The words and where their tokens stand among `ids`, by the characters (white space left out) that the ids before each decode to.
+AnnotatedText annotated(const std::vector<grammar::GoldToken>& tokens, const std::vector<int64_t>& ids, const Tokenizer& tokenizer) {
+  AnnotatedText text;
+  std::vector<int64_t> word_of;  // of each character
+  const auto letters = [](const std::string& utf8) {
+    return std::count_if(utf8.begin(), utf8.end(), [](unsigned char c) { return c != ' ' && (c & 0xC0) != 0x80; });
+  };
+  for (std::size_t word = 0; word < tokens.size(); ++word) {
+    word_of.insert(word_of.end(), static_cast<std::size_t>(letters(tokens[word].form)), static_cast<int64_t>(word));
+    text.parent.push_back(tokens[word].head);
+    text.relation.push_back(tokens[word].relation);
+  }
+  text.first.assign(tokens.size(), -1);
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const auto before = letters(tokenizer.decode({ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(i)}));
+    const auto after = letters(tokenizer.decode({ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(i) + 1}));
+    // A piece that is a space alone belongs to the word that follows.
+    const auto at = std::min<std::size_t>(static_cast<std::size_t>(before), word_of.empty() ? 0 : word_of.size() - 1);
+    text.word_at.push_back(word_of.empty() ? -1 : word_of[at]);
+    for (auto letter = before; letter < std::max(after, before + 1) && letter < static_cast<std::ptrdiff_t>(word_of.size()); ++letter) {
+      auto& first = text.first[static_cast<std::size_t>(word_of[static_cast<std::size_t>(letter)])];
+      if (first < 0) first = static_cast<int64_t>(i);
+    }
+  }
+  for (auto& first : text.first) first = std::max<int64_t>(first, 0);
+  return text;
 }
 
 std::vector<int64_t> joined(std::vector<int64_t> a, const std::vector<int64_t>& b) {
@@ -125,6 +157,7 @@ Translation::Translation(const TranslationOptions& options, const TaskContext& c
   for (const auto& split : split_names()) {
     auto& part = parts_[split];
     part.text = std::move(loaded.parts.at(split));
+    part.source_gold = std::move(loaded.source_gold[split]);
     const bool training = split == "train";
     part.pairs = encode_pairs(part.text, tokenizers_->source, tokenizers_->target, training ? options.max_length : 0,
                               training ? KeepLines::usable : KeepLines::all);
@@ -195,12 +228,12 @@ TokenBatch Translation::batch(const std::string& split, const std::vector<int64_
   return batch;
 }
 
-Evaluation Translation::evaluate(Model& model, const EvaluateOptions& options, const std::map<Stack, Tensor>& scale) const {
+Evaluation Translation::evaluate(Model& model, const EvaluateOptions& options, const Intervention& with) const {
   Evaluation result;
   const auto metrics = wanted_metrics(*this, options);
   const auto wants = [&](const char* metric) { return std::find(metrics.begin(), metrics.end(), metric) != metrics.end(); };
   if (wants("loss") || wants("perplexity") || wants("accuracy")) {
-    const auto totals = token_totals(model, *this, options, scale);
+    const auto totals = token_totals(model, *this, options, with);
     if (wants("loss")) result.metrics["loss"] = totals.loss();
     if (wants("perplexity")) result.metrics["perplexity"] = std::exp(totals.loss());
     if (wants("accuracy")) result.metrics["accuracy"] = totals.accuracy();
@@ -212,7 +245,7 @@ Evaluation Translation::evaluate(Model& model, const EvaluateOptions& options, c
   auto sources = this->sources(options.split);
   sources.resize(count);
   Forward run;
-  run.scale = scale;
+  with.enter(run);
   const auto prefix = tokenizers_->target.encode(options.search.prefix);
   const auto found = translate_ids(model, sources, text_ids(tokenizers_->source), text_ids(tokenizers_->target),
                                     options.search, options.max_tokens, run, prefix);
@@ -247,6 +280,20 @@ std::vector<std::vector<std::pair<double, std::string>>> Translation::translate(
   for (const auto& found : translate_ids(model, sources, text_ids(tokenizers_->source), text_ids(tokenizers_->target), options, 8192, run, prefix)) {
     auto& of_line = all.emplace_back();
     for (const auto& hypothesis : found) of_line.emplace_back(hypothesis.score, tokenizers_->target.decode(joined(prefix, hypothesis.ids)));
+  }
+  return all;
+}
+
+std::vector<AnnotatedText> Translation::trees(const std::string& split, int64_t limit) const {
+  const auto& part = part_of(parts_, split);
+  std::vector<AnnotatedText> all;
+  if (part.source_gold.empty()) return all;
+  const auto count = limit > 0 ? std::min<std::size_t>(static_cast<std::size_t>(limit), part.pairs.source.size()) : part.pairs.source.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto& tokens = part.source_gold[static_cast<std::size_t>(part.pairs.pair[i])].tokens;
+    const std::vector<int64_t> ids(part.pairs.source[i].begin(), part.pairs.source[i].end());
+    all.push_back(annotated(tokens, ids, tokenizers_->source));
+    all.back().word_at.push_back(-1);  // the end of the text
   }
   return all;
 }

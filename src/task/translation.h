@@ -4,6 +4,7 @@
 #include "src/data/parallel_text.h"
 #include "src/data/tokenizers.h"
 #include "src/decode/pad.h"
+#include "src/task/annotated.h"
 #include "src/task/one_text.h"
 #include "src/task/task.h"
 
@@ -28,7 +29,7 @@ struct TranslationOptions : Described<TranslationOptions>, TaskRules {
 /// Translates line by line. Source: ids + eos; the decoder reads bos + ids and predicts ids + eos.
 /// Metrics: bleu, chrf (sacreBLEU's), loss (nats a target token), perplexity (exp of it), accuracy (share of target
 /// tokens whose largest logit is right, given the reference before them).
-class Translation : public Task {
+class Translation : public Task, public KnowsTrees {
  public:
   Translation(const TranslationOptions& options, const TaskContext& context);
   ModelContext context() const override;
@@ -40,13 +41,15 @@ class Translation : public Task {
   TextIds writes() const override;
   TokenBatch batch(const std::string& split, const std::vector<int64_t>& examples, torch::Device device) const override;
   MetricNames metrics() const override { return TranslationOptions().metrics(); }
-  Evaluation evaluate(Model& model, const EvaluateOptions& options, const std::map<Stack, Tensor>& scale) const override;
+  Evaluation evaluate(Model& model, const EvaluateOptions& options, const Intervention& with) const override;
   std::map<std::string, std::string> files() const override;
 
   /// Scores and translations of each line, best first; each begins with options.prefix. `first`: the number of the first
   /// line, for draws that go on from an earlier call.
   std::vector<std::vector<std::pair<double, std::string>>> translate(Model& model, const std::vector<std::string>& lines,
                                                                      const SearchOptions& options, int64_t first = 0) const;
+  /// Of the sources of headlab's own grammar; of other text none.
+  std::vector<AnnotatedText> trees(const std::string& split, int64_t limit) const override;
   const TokenizerPair& tokenizers() const { return *tokenizers_; }
 
  private:
@@ -55,6 +58,7 @@ class Translation : public Task {
   struct Part {
     ParallelText text;
     EncodedPairs pairs;
+    std::vector<grammar::GoldSentence> source_gold;  // of each line of the text; empty where there is none
   };
   std::map<std::string, Part> parts_;
   std::optional<TokenizerPair> tokenizers_;

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "modules/base/error.h"
+#include "modules/base/nearest.h"
 #include "modules/base/random.h"
 #include "src/text/byte_bpe.h"
 #include "src/text/lines.h"
@@ -112,7 +113,7 @@ void TokenizerOptions::rules(Problems& problems) const {
     problems.add("lower_case", "expected normalization \"nmt_nfkc\" or \"nfkc\", which fold case; got \"identity\"");
   }
   if (byte_fallback && type != "unigram" && type != "bpe") {
-    problems.add("byte_fallback", "expected type \"unigram\" or \"bpe\", got \"" + type + "\"");
+    problems.add("byte_fallback", "expected type \"unigram\" or \"bpe\", got " + in_quotes(type));
   }
   if (byte_fallback && vocabulary <= 260) {
     problems.add("vocabulary", "expected more than 260 (256 bytes and 4 special pieces), got " +

@@ -11,8 +11,10 @@ class OnParameters : public Penalty {
  protected:
   OnParameters(const PenaltyOptions& options, const NamedParameters& all, const std::string& where)
       : coefficient_(options.coefficient) {
-    for (const auto& [name, parameter] : select_parameters(all, options.parameters, options.except, where))
+    for (const auto& [name, parameter] : select_parameters(all, options.parameters, options.except, where)) {
+      names_.push_back(name);
       parameters_.push_back(parameter);
+    }
   }
 
   /// gradient += coefficient x; a parameter that the loss does not reach has x alone.
@@ -29,6 +31,7 @@ class OnParameters : public Penalty {
   Tensor norms(double p) const { return torch::stack(at::_foreach_norm(parameters_, p)); }
 
   double coefficient_;
+  std::vector<std::string> names_;
   std::vector<Tensor> parameters_;
 };
 
@@ -61,9 +64,11 @@ struct L2 : OnParameters {
 struct Decay : OnParameters {
   Decay(const PenaltyOptions& options, const NamedParameters& all, const std::string& where)
       : OnParameters(options, all, where) {}
-  void decay(double learning_rate) override {
+  void decay(const std::function<double(const std::string&)>& rate_of) override {
     torch::NoGradGuard no_grad;
-    at::_foreach_mul_(parameters_, 1 - learning_rate * coefficient_);
+    std::vector<at::Scalar> kept;
+    for (const auto& name : names_) kept.emplace_back(1 - rate_of(name) * coefficient_);
+    at::_foreach_mul_(parameters_, kept);
   }
 };
 

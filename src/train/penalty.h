@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+
 #include "src/train/optimizer.h"
 
 namespace headlab {
@@ -16,8 +18,8 @@ struct Penalty {
   virtual ~Penalty() = default;
   /// Adds to the gradients, after the backward pass and before clipping.
   virtual void add_gradients() {}
-  /// Changes the parameters themselves, before the optimiser does.
-  virtual void decay(double learning_rate) { (void)learning_rate; }
+  /// Changes the parameters themselves, before the optimiser does. `rate_of`: a parameter's learning rate, by its name.
+  virtual void decay(const std::function<double(const std::string& name)>& rate_of) { (void)rate_of; }
   /// What it adds to the minimised sum; undefined: nothing.
   virtual Tensor value() const { return {}; }
 };

@@ -6,6 +6,7 @@
 
 #include "modules/base/error.h"
 #include "modules/base/nearest.h"
+#include "modules/base/random.h"
 #include "modules/tensor/torch.h"
 #include "src/checkpoint/rng.h"
 #include "src/task/token_loss.h"
@@ -19,6 +20,13 @@ std::vector<int64_t> sources_of(const Task& task) {
 }
 
 double value(const Tensor& tensor) { return tensor.to(torch::kFloat64).item<double>(); }
+
+std::vector<std::shared_ptr<HeadMask>> head_masks_of(const Choices& choices, const Model& model) {
+  std::vector<std::shared_ptr<HeadMask>> all;
+  for (std::size_t i = 0; i < choices.items.size(); ++i)
+    all.push_back(head_masks().make(choices.items[i], model, "head_masks[" + std::to_string(i) + "]"));
+  return all;
+}
 
 std::vector<std::shared_ptr<Penalty>> penalties_of(const Choices& choices, const NamedParameters& parameters) {
   std::vector<std::shared_ptr<Penalty>> all;
@@ -43,7 +51,9 @@ void TrainOptions::describe(Fields& fields) {
   fields.add("clip", clip, "largest l2 norm of the gradient").at_least(0).means("0: no limit");
   fields.add("optimizer", optimizer, "how gradients change the parameters");
   fields.add("schedule", schedule, "the learning rate of each step");
+  fields.add("rates", rates, "how fast chosen parameters learn; of several entries that choose one, the last counts");
   fields.add("penalties", penalties, "what keeps weights small");
+  fields.add("head_masks", head_masks, "heads that each update goes without");
   fields.add("augment", augment, "noise in what the model reads");
   fields.add("log_every", log_every, "steps between reports").at_least(1).unit("steps");
   fields.add("validate_every", validate_every, "steps between validations").at_least(0).unit("steps").means("0: none");
@@ -68,10 +78,10 @@ Trainer::Trainer(Model& model, const Task& task, const TrainOptions& options, in
       task_(task),
       options_(options),
       seed_(seed),
-      parameters_(trained_parameters(model)),
-      optimizer_(optimizers().make(options.optimizer, parameters_)),
+      rates_(options.rates, trained_parameters(model), options.optimizer),
       schedule_(schedules().make(options.schedule, d_model, options.steps)),
-      penalties_(penalties_of(options.penalties, parameters_)),
+      penalties_(penalties_of(options.penalties, rates_.trained())),
+      head_masks_(head_masks_of(options.head_masks, model)),
       augment_(options.augment, task.reads(), !task.lengths("train").first.empty(), seed),
       order_(sources_of(task), task.lengths("train").second, options.batch, seed),
       stopping_(options.early_stopping) {
@@ -83,6 +93,38 @@ TokenBatch Trainer::next_batch() {
   return augment_.empty() ? batch : augment_(std::move(batch), step_);
 }
 
+std::map<Stack, Tensor> Trainer::head_scale(const std::vector<TokenBatch>& batches, int64_t tokens) {
+  std::map<Stack, Tensor> product;
+  for (std::size_t i = 0; i < head_masks_.size(); ++i) {
+    MaskedUpdate update;
+    update.seed = Random::stream(seed_, {static_cast<uint64_t>(step_), text_hash("head_masks"), i}).next();
+    update.gradient = [&] {
+      std::map<Stack, Tensor> ones, sum;
+      std::vector<Tensor> scales;
+      for (const auto& [stack, scale] : model_.ones()) {
+        ones[stack] = scale.requires_grad_();
+        scales.push_back(scale);
+      }
+      for (std::size_t b = 0; b < batches.size(); ++b) {
+        Forward run;
+        run.noise_seed = noise_seed(b);
+        run.scale = ones;
+        const auto loss = token_loss(model_, batches[b], options_.label_smoothing, run).sum / static_cast<double>(tokens);
+        const auto gradients = torch::autograd::grad({loss}, scales, {}, std::nullopt, false, /*allow_unused=*/true);
+        std::size_t at = 0;
+        for (const auto& [stack, scale] : ones) {
+          const auto gradient = gradients[at].defined() ? gradients[at] : torch::zeros_like(scale);
+          sum[stack] = b == 0 ? gradient : sum[stack] + gradient;
+          ++at;
+        }
+      }
+      return sum;
+    };
+    for (auto& [stack, scale] : head_masks_[i]->scale(update)) product[stack] = i == 0 ? scale : product[stack] * scale;
+  }
+  return product;
+}
+
 void Trainer::one_step() {
   std::vector<TokenBatch> batches;
   int64_t tokens = 0;
@@ -90,12 +132,14 @@ void Trainer::one_step() {
     batches.push_back(next_batch());
     tokens += batches.back().tokens;
   }
-  for (const auto& [name, parameter] : parameters_) const_cast<Tensor&>(parameter).mutable_grad() = Tensor();
+  const auto scale = head_scale(batches, tokens);
+  for (const auto& [name, parameter] : rates_.trained()) const_cast<Tensor&>(parameter).mutable_grad() = Tensor();
   Tensor loss, nll;
   std::map<std::string, Tensor> aux;
   for (std::size_t i = 0; i < batches.size(); ++i) {
     Forward run;
-    run.noise_seed = seed_ + static_cast<uint64_t>(step_) * 0x9e3779b97f4a7c15ULL + i;
+    run.noise_seed = noise_seed(i);
+    run.scale = scale;
     const auto part = token_loss(model_, batches[i], options_.label_smoothing, run);
     auto objective = part.sum / static_cast<double>(tokens);
     loss = loss.defined() ? loss + objective.detach() : objective.detach();
@@ -109,7 +153,7 @@ void Trainer::one_step() {
     objective.backward();
   }
   for (const auto& penalty : penalties_) penalty->add_gradients();
-  const auto norm = clip_gradients(parameters_, options_.clip);
+  const auto norm = clip_gradients(rates_.trained(), options_.clip);
   const bool check = model_.device().is_cpu() || (step_ + 1) % options_.log_every == 0;
   if (check && !std::isfinite(value(norm))) {
     const auto got = value(loss);
@@ -118,8 +162,8 @@ void Trainer::one_step() {
                 "; the last checkpoint is unharmed. Try a lower learning rate, a longer warm-up or a smaller clip");
   }
   const auto rate = schedule_->rate(step_ + 1);
-  for (const auto& penalty : penalties_) penalty->decay(rate);
-  optimizer_->step(rate);
+  for (const auto& penalty : penalties_) penalty->decay([&](const std::string& name) { return rate * rates_.factor(name); });
+  rates_.step(rate);
   ++step_;
   tokens_ += tokens;
   recent_tokens_ += tokens;
@@ -137,6 +181,7 @@ void Trainer::one_step() {
 bool Trainer::run(const std::filesystem::path& folder, const std::function<void(const TrainReport&)>& report,
                   const std::function<bool()>& stop) {
   Mode training(model_, true);
+  const HeldFixed held(rates_.fixed());
   const auto save = [&] {
     if (folder.empty()) return;
     save_checkpoint(folder / checkpoint_name(step_), checkpoint());
@@ -195,7 +240,7 @@ void Trainer::load_best() {
 Checkpoint Trainer::checkpoint() const {
   Checkpoint made;
   made.model = named_tensors(model_);
-  made.optimizer = optimizer_->state();
+  made.optimizer = rates_.state();
   const auto sum = [](const Tensor& tensor) { return tensor.defined() ? value(tensor) : 0.0; };
   nlohmann::json aux = nlohmann::json::object();
   for (const auto& [name, tensor] : aux_) aux[name] = value(tensor);
@@ -217,7 +262,7 @@ bool Trainer::resume(const std::filesystem::path& folder) try {
   if (!latest) return false;
   const auto saved = load_checkpoint(*latest);
   load_tensors(model_, saved.model, (*latest / "model.safetensors").string());
-  optimizer_->restore(saved.optimizer, (*latest / "optimizer.safetensors").string());
+  rates_.restore(saved.optimizer, (*latest / "optimizer.safetensors").string());
   const auto& state = saved.state;
   order_.restore({state.at("data").at("epoch"), state.at("data").at("batch")});
   set_rng_states(state.at("rng"));

@@ -9,8 +9,10 @@
 #include "src/task/task.h"
 #include "src/train/augment.h"
 #include "src/train/early_stopping.h"
+#include "src/train/head_mask.h"
 #include "src/train/optimizer.h"
 #include "src/train/penalty.h"
+#include "src/train/rates.h"
 #include "src/train/schedule.h"
 
 namespace headlab {
@@ -23,7 +25,9 @@ struct TrainOptions : Described<TrainOptions> {
   double clip = 1.0;
   Choice optimizer{optimizer_catalogue, "adamw"};
   Choice schedule{schedule_catalogue, "transformer"};
+  std::vector<RateOptions> rates;
   Choices penalties{penalty_catalogue, false, {}};
+  Choices head_masks{head_mask_catalogue, false, {}};
   Choices augment{augmentation_catalogue, false, {}};
   int64_t log_every = 50;
   int64_t validate_every = 0;
@@ -48,6 +52,9 @@ struct TrainReport {
 /// A step's loss is the sum over the target tokens of all its micro-batches, divided by their number, so that accumulation
 /// weighs tokens equally; auxiliary losses are added as sum / count over the same step, and penalties once. A loss that is
 /// not finite stops the training with an Error before the update; what was saved stays.
+///
+/// Head masks multiply what each head gives, all batches of a step alike; several are multiplied. Their draws are of their own, so
+/// that a mask of no head leaves the bits of the training as they are.
 ///
 /// With early stopping, the checkpoint of the best validation so far stays beside the last ones, and the model is left with
 /// its weights.
@@ -75,16 +82,19 @@ class Trainer {
 
  private:
   void one_step();
+  std::map<Stack, Tensor> head_scale(const std::vector<TokenBatch>& batches, int64_t tokens);
   TokenBatch next_batch();
+  /// Of the draws of gates in the step's batch `i`.
+  uint64_t noise_seed(std::size_t i) const { return seed_ + static_cast<uint64_t>(step_) * 0x9e3779b97f4a7c15ULL + i; }
   void load_best();
   Model& model_;
   const Task& task_;
   TrainOptions options_;
   uint64_t seed_;
-  NamedParameters parameters_;
-  std::shared_ptr<Optimizer> optimizer_;
+  Rates rates_;
   std::shared_ptr<Schedule> schedule_;
   std::vector<std::shared_ptr<Penalty>> penalties_;
+  std::vector<std::shared_ptr<HeadMask>> head_masks_;
   Augment augment_;
   BatchOrder order_;
   EarlyStopping stopping_;

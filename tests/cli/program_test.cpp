@@ -127,7 +127,7 @@ TEST_CASE("a sweep runs each of its specs, and a part of it some") {
   REQUIRE(run_program({"run", spec.string(), "--out", out.string(), "--quiet", "--part", "1/2"}).code == 0);
   CHECK(std::distance(std::filesystem::directory_iterator(out / "tiny"), {}) == 2);
   REQUIRE(run_program({"run", spec.string(), "--out", out.string(), "--quiet"}).code == 0);
-  CHECK(std::distance(std::filesystem::directory_iterator(out / "tiny"), {}) == 3);
+  CHECK(std::distance(std::filesystem::directory_iterator(out / "tiny"), {}) == 5);  // and experiment.json and summary.csv
 }
 
 TEST_CASE("arms are compared over seeds, and reproduce writes the table of what holds") {
@@ -193,4 +193,17 @@ TEST_CASE("runs side by side give what they give one after another", "[cli]") {
   CHECK(failed.code == 1);
   CHECK_THAT(failed.err, ContainsSubstring("model.embedding.max_length: expected at least ") &&
                              ContainsSubstring("run: 2 of 2 processes ended before their runs were done; the same command goes on\n"));
+}
+
+TEST_CASE("what an attention's benchmark compares gives equal answers", "[cli]") {
+  for (const auto* name : {"pruned", "routing", "half-windows"}) {
+    const auto run = run_program({"bench", "attention", name, "--pairs", "1"});
+    INFO(run.err);
+    REQUIRE(run.code == 0);
+    const auto line = nlohmann::json::parse(run.out);
+    CHECK(line["case"] == name);
+    CHECK(line["largest_difference"] < 1e-3);
+    CHECK(line["ratios"].size() == 1);
+  }
+  CHECK(run_program({"bench", "attention", "none"}).code == 2);
 }

@@ -72,8 +72,9 @@ const std::vector<Variant>& variants() {
        [](auto& o, bool) {
          for (const auto* gate : {"hard_concrete", "head_norm", "scalar"}) o.gates.items.emplace_back(gate_catalogue, gate);
        }},
-      {"half rope, narrow values, an additive score",
+      {"half rope, narrow values, an additive score, an output of low rank",
        [](auto& o, bool cross) {
+         o.mix.choose("low_rank");
          o.head_width = 8;
          o.value_width = 3;
          if (cross) o.weigh.score.choose("additive");

@@ -1,5 +1,7 @@
 #include "src/heads/head_set.h"
 
+#include <cmath>
+
 #include "modules/base/error.h"
 #include "tests/catch.h"
 
@@ -38,6 +40,22 @@ TEST_CASE("a head that does not exist is named with those that do") {
                     ContainsSubstring("enc.self.1 has heads 0, 3"));
   CHECK_THROWS_WITH(check_head(table, parse_head("dec.cross.1.0")), ContainsSubstring("dec.cross.1 has no heads left"));
   CHECK_THROWS_WITH(check_head(table, parse_head("dec.self.0.0")), ContainsSubstring("the model has no dec.self heads"));
+}
+
+TEST_CASE("how unequal scores are is Gini's coefficient, by its definition") {
+  auto scores = scores_in_order();
+  double differences = 0, sum = 0;
+  for (const auto& [a, x] : scores.heads)
+    for (const auto& [b, y] : scores.heads) differences += std::abs(x - y);
+  for (const auto& [head, value] : scores.heads) sum += value;
+  CHECK(scores.gini().value() == Catch::Detail::Approx(differences / (2 * 8 * sum)));
+  for (auto& [head, value] : scores.heads) value = 0.3;
+  CHECK(scores.gini().value() == Catch::Detail::Approx(0).margin(1e-12));
+  for (auto& [head, value] : scores.heads) value = head == parse_head("enc.self.1.3") ? 5 : 0;
+  CHECK(scores.gini().value() == Catch::Detail::Approx(7.0 / 8));
+  scores.heads.begin()->second = -1;
+  CHECK_FALSE(scores.gini());
+  CHECK_FALSE(HeadScores().gini());
 }
 
 TEST_CASE("the lowest scores are selected, globally, by stack and by layer") {

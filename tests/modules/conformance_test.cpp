@@ -9,6 +9,7 @@
 #include "modules/attention/gate/scalar.h"
 #include "modules/attention/gate/windows.h"
 #include "modules/attention/mix/concatenate.h"
+#include "modules/attention/mix/low_rank.h"
 #include "modules/attention/position/alibi.h"
 #include "modules/attention/position/rope.h"
 #include "modules/attention/project/mix_heads.h"
@@ -180,6 +181,18 @@ std::vector<Row> attention_rows() {
   add("gate.route_experts", "weights divided by their sum", [](A& a) { experts(a, "detached_sum"); }, stopped);
   add("mix.concatenate", "", [](A&) {});
   add("mix.concatenate", "no bias", [](A& a) { a.mix.as<ConcatenateOptions>().bias = false; });
+  add("mix.low_rank", "", [](A& a) { a.mix.choose("low_rank"); });
+  add("mix.low_rank", "rank 2, scaled, no bias, values of width 3", [](A& a) {
+    a.value_width = 3;
+    a.mix.choose("low_rank");
+    a.mix.as<LowRankMixOptions>() = [] {
+      LowRankMixOptions options;
+      options.bias = false;
+      options.rank = 2;
+      options.scale = 0.5;
+      return options;
+    }();
+  });
   add("mix.experts", "", [](A& a) { experts(a); }, routed);
   add("score.dot_product", "", [](A&) {});
   add("score.dot_product", "scale 1", [](A& a) { a.weigh.score.as<DotProductOptions>().scale = 1.0; });

@@ -188,6 +188,15 @@ x.json:4:50: task.tokeniser: unknown key; did you mean "tokenizer"? (accepted by
       {R"({"name": "a/b", "stages": ["evaluate"]})",
        R"(x.json:1:10: name: expected letters, digits, '-', '_' and '.', since it names a folder; got "a/b"
 1 mistake, nothing was run)"},
+      {R"({"name": "..", "stages": ["evaluate"]})",
+       R"(x.json:1:10: name: expected letters, digits, '-', '_' and '.', since it names a folder; got ".."
+1 mistake, nothing was run)"},
+      {R"({"name": "x", "stages": [{"evaluate": {"name": "../../y"}}]})",
+       R"(x.json:1:48: stages[0].evaluate.name: expected letters, digits, '-', '_' and '.', since it names a folder; got "../../y"
+1 mistake, nothing was run)"},
+      {R"({"name": "x", "stages": [{"evaluate": {"metrics": ["\u001b[2J"]}}]})",
+       R"(x.json:1:52: stages[0].evaluate.metrics[0]: the task translation has no metric "\u001b[2J" (it has: bleu, chrf, loss, perplexity, accuracy)
+1 mistake, nothing was run)"},
   };
   for (const auto& row : rows) {
     INFO(row.text);

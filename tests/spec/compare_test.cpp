@@ -39,10 +39,32 @@ TEST_CASE("a comparison holds where the whole interval is on its side") {
   CHECK(compare(equal, three_seeds).verdict.holds);
 }
 
+TEST_CASE("an interval on both sides is not enough evidence; one on the other side does not hold") {
+  const auto answer = [](const CompareOptions& claim) { return compare(claim, three_seeds).answer(); };
+  CHECK(answer(a_against(&ExpectOptions::above, "b.x - 0.5")) == "holds");
+  CHECK(answer(a_against(&ExpectOptions::above, "b.x")) == "not enough evidence");
+  CHECK(answer(a_against(&ExpectOptions::above, "b.x + 4.5")) == "does not hold");
+  CHECK(answer(a_against(&ExpectOptions::below, "b.x + 4")) == "not enough evidence");
+  CHECK(answer(a_against(&ExpectOptions::below, "b.x - 0.5")) == "does not hold");
+  auto equal = a_against(&ExpectOptions::equals, "b.x + 2");  // -2.484 to 2.484
+  CHECK(answer(equal) == "not enough evidence");
+  equal.within = 2.4;
+  CHECK(answer(equal) == "not enough evidence");
+  equal.within = 2.5;
+  CHECK(answer(equal) == "holds");
+  equal.equals = "b.x - 3";  // 2.516 to 7.484
+  CHECK(answer(equal) == "does not hold");
+  equal.within = 3;
+  CHECK(answer(equal) == "not enough evidence");
+  // One seed has no interval: its difference decides.
+  CHECK(compare(a_against(&ExpectOptions::above, "b.x"), {three_seeds[0]}).answer() == "holds");
+  CHECK(compare(a_against(&ExpectOptions::below, "b.x"), {three_seeds[0]}).answer() == "does not hold");
+}
+
 TEST_CASE("a comparison says means, difference, interval and seeds") {
   const auto made = compare(a_against(&ExpectOptions::above, "b.x"), three_seeds);
   CHECK(made.differences == std::vector<double>{1, 2, 3});
-  CHECK(comparison_text({made}) == "does not hold  a.x > b.x   4 > 2; difference +2 (-0.4841 to +4.484), 3 seeds\n");
+  CHECK(comparison_text({made}) == "not enough evidence  a.x > b.x   4 > 2; difference +2 (-0.4841 to +4.484), 3 seeds\n");
   const auto one = compare(a_against(&ExpectOptions::above, "b.x"), {three_seeds[0]});
   CHECK(measured_text(one) == "2 > 1; difference +1, 1 seed");
   CHECK_THROWS_AS(compare(a_against(&ExpectOptions::above, "b.y"), three_seeds), Error);

@@ -39,9 +39,9 @@ class ToyTask : public Task {
     batch.tokens = batch.targets_N.size(0);
     return batch;
   }
-  Evaluation evaluate(Model& model, const EvaluateOptions& options, const std::map<Stack, Tensor>& scale) const override {
+  Evaluation evaluate(Model& model, const EvaluateOptions& options, const Intervention& with) const override {
     ++evaluations;
-    const auto totals = token_totals(model, *this, options, scale);
+    const auto totals = token_totals(model, *this, options, with);
     Evaluation result;
     result.metrics["loss"] = totals.nll / static_cast<double>(totals.tokens);
     result.metrics["accuracy"] = static_cast<double>(totals.correct) / static_cast<double>(totals.tokens);

@@ -32,7 +32,7 @@ class Validated : public ToyTask {
  public:
   explicit Validated(std::vector<double> losses = {})
       : ToyTask({3, 5, 9, 4, 7, 12, 6, 6}), losses_(std::move(losses)) {}
-  Evaluation evaluate(Model& model, const EvaluateOptions&, const std::map<Stack, Tensor>&) const override {
+  Evaluation evaluate(Model& model, const EvaluateOptions&, const Intervention&) const override {
     double loss = 0;
     if (losses_.empty()) {
       torch::NoGradGuard no_grad;

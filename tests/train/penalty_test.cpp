@@ -109,7 +109,7 @@ TEST_CASE("the gradient of l1 is c sign(w), of l2 c w, on the chosen parameters 
     }
     CHECK(made->value().item<double>() == Approx(expected_value));
     const auto before = parameters[0].second.detach().clone();
-    made->decay(0.5);
+    made->decay([&](const std::string&) { return 0.5; });
     CHECK(torch::equal(parameters[0].second, before));
   }
 }
@@ -141,7 +141,7 @@ TEST_CASE("decay takes lr c w off each chosen weight and leaves the gradients", 
   for (const auto& [name, parameter] : parameters) before.push_back(parameter.detach().clone());
   const auto made = penalties().make(penalty("decay", 0.2, {"encoder"}, {"norm"}), parameters, "penalties[0]");
   made->add_gradients();
-  made->decay(0.5);
+  made->decay([&](const std::string&) { return 0.5; });
   CHECK_FALSE(made->value().defined());
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     CHECK_FALSE(parameters[i].second.grad().defined());

@@ -24,6 +24,7 @@ class RouteExperts : public Gate {
   RouteExperts(const RouteExpertsOptions& options, Shape shape);
   void plan(HeadPlan& plan, const AttentionCall& call) override;
   void axes(HeadAxes axes) const override { axes.head("weight", 0, 1); }
+  bool routes() const override { return true; }
   void outline(HeadOutline& outline) const override { outline.slots = std::min(options_.k, shape_->H()); }
   int64_t flops(int64_t T) const override { return 2 * T * shape_->width * shape_->H(); }
   void draw(const std::function<at::Generator(const std::string&)>& generator) override;

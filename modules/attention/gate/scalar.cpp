@@ -5,13 +5,13 @@
 namespace headlab {
 
 ScalarGate::ScalarGate(const ScalarGateOptions& options, Shape shape) : initial_(options.initial) {
-  scale = register_parameter("scale", torch::empty({shape->H()}));
+  change = register_parameter("change", torch::empty({shape->H()}));
 }
 
-void ScalarGate::draw(const std::function<at::Generator(const std::string&)>&) { scale.fill_(initial_); }
+void ScalarGate::draw(const std::function<at::Generator(const std::string&)>&) { change.fill_(initial_ - 1); }
 
 Tensor ScalarGate::weigh(Tensor z_BHTK, const HeadPlan&, const AttentionCall&) {
-  return z_BHTK * scale.unsqueeze(-1).unsqueeze(-1);
+  return z_BHTK * (1 + change).unsqueeze(-1).unsqueeze(-1);
 }
 
 }  // namespace headlab

@@ -21,7 +21,7 @@ class Concatenate : public Mix {
   int64_t flops(int64_t T, int64_t slots) const override { return 2 * T * slots * shape_->value_width * shape_->width; }
   void draw(const std::function<at::Generator(const std::string&)>& generator) override;
 
- private:
+ protected:
   Shape shape_;
   Tensor weight, bias;  // [D, HK_v], [D]
 };

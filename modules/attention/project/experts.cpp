@@ -6,18 +6,53 @@
 
 namespace headlab {
 
-Tensor expert_product(const Tensor& rows, const Tensor& chosen, const Tensor& weight, int64_t per_row) {
-  // Rows sorted by expert; each expert multiplies its own stretch. No size is read while recording, so lengths stay free.
+namespace {
+
+/// rows[order / per_row], whose gradient is gathered too: each row stands `per_row` times in `order`, a permutation whose inverse is
+/// given. The gradient of a plain index would be added up row by row.
+struct Gathered : torch::autograd::Function<Gathered> {
+  static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& rows, const Tensor& order, const Tensor& inverse,
+                        int64_t per_row) {
+    context->save_for_backward({inverse});
+    context->saved_data["per_row"] = per_row;
+    return rows.index_select(0, per_row == 1 ? order : order.div(per_row, "floor"));
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context, torch::autograd::variable_list gradients) {
+    const auto per_row = context->saved_data["per_row"].toInt();
+    auto gathered = gradients[0].index_select(0, context->get_saved_variables()[0]);
+    if (per_row > 1) gathered = gathered.unflatten(0, at::IntArrayRef{gathered.size(0) / per_row, per_row}).sum(1);
+    return {gathered, Tensor(), Tensor(), Tensor()};
+  }
+};
+
+/// The same without a size read, so that lengths stay free in a recording.
+Tensor recorded_expert_product(const Tensor& rows, const Tensor& chosen, const Tensor& weight, int64_t per_row) {
   std::vector<Tensor> places, products;
-  const auto matrices = weight.unbind(0);  // one backward for all, where indexing would have one as large as `weight` each
   for (int64_t expert = 0; expert < weight.size(0); ++expert) {
     const auto mine = chosen.eq(expert).nonzero().squeeze(-1);
-    if (!recording() && mine.numel() == 0) continue;
     places.push_back(mine);
-    products.push_back(torch::mm(rows.index_select(0, per_row == 1 ? mine : mine.div(per_row, "floor")), matrices[expert]));
+    products.push_back(torch::mm(rows.index_select(0, per_row == 1 ? mine : mine.div(per_row, "floor")), weight[expert]));
   }
   if (places.empty()) return rows.new_empty({0, weight.size(2)});
   return torch::cat(products, 0).index_select(0, torch::cat(places, 0).argsort());
+}
+
+}  // namespace
+
+Tensor expert_product(const Tensor& rows, const Tensor& chosen, const Tensor& weight, int64_t per_row) {
+  if (recording()) return recorded_expert_product(rows, chosen, weight, per_row);
+  if (chosen.numel() == 0) return rows.new_empty({0, weight.size(2)});
+  // Rows sorted by expert; each expert multiplies its own stretch.
+  const auto order = chosen.argsort(/*stable=*/true);
+  const auto inverse = torch::empty_like(order).scatter_(0, order, torch::arange(order.size(0), order.options()));
+  const auto counts = chosen.bincount({}, weight.size(0)).to(torch::kCPU);
+  const std::vector<int64_t> sizes(counts.data_ptr<int64_t>(), counts.data_ptr<int64_t>() + counts.numel());
+  const auto stretches = Gathered::apply(rows, order, inverse, per_row).split_with_sizes(sizes);
+  const auto matrices = weight.unbind(0);  // one backward for all, where indexing would have one as large as `weight` each
+  std::vector<Tensor> products;
+  for (std::size_t expert = 0; expert < sizes.size(); ++expert)
+    if (sizes[expert] > 0) products.push_back(torch::mm(stretches[expert], matrices[expert]));
+  return Gathered::apply(torch::cat(products, 0), inverse, order, 1);
 }
 
 ExpertsProject::ExpertsProject(const ExpertsProjectOptions&, Shape shape) : shape_(std::move(shape)) {

@@ -114,31 +114,71 @@ Tensor visible(const Tensor& q_BHTK, const Tensor& k_BGSK, const Visibility& see
   return mask;
 }
 
+namespace {
+
+/// Stretches of `span` tokens, one beginning every `step`, of x_NPK (contiguous): [blocks, N, span, K], without a copy. Their
+/// gradients are added up where they overlap. P is a multiple of `step` and long enough.
+struct Stretches : torch::autograd::Function<Stretches> {
+  static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& x_NPK, int64_t blocks, int64_t step, int64_t span) {
+    const auto N = x_NPK.size(0), P = x_NPK.size(1), K = x_NPK.size(2);
+    context->saved_data["P"] = P;
+    context->saved_data["step"] = step;
+    return x_NPK.as_strided({blocks, N, span, K}, {step * K, P * K, K, 1}, x_NPK.storage_offset());
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context, torch::autograd::variable_list gradients) {
+    const auto& of_blocks = gradients[0];
+    const auto P = context->saved_data["P"].toInt(), step = context->saved_data["step"].toInt();
+    const auto blocks = of_blocks.size(0), N = of_blocks.size(1), span = of_blocks.size(2), K = of_blocks.size(3);
+    auto sum_NPK = torch::zeros({N, P, K}, of_blocks.options());
+    for (int64_t from = 0; from < span; from += step)
+      sum_NPK.narrow(1, from, blocks * step).unflatten(1, at::IntArrayRef{blocks, step}).add_(of_blocks.narrow(2, from, step).transpose(0, 1));
+    return {sum_NPK, Tensor(), Tensor(), Tensor()};
+  }
+};
+
+/// How many queries of a windowed attention go together. Each block sees a window before it and itself, so that few mean few
+/// keys seen in vain, and many fewer copies of the keys' gradients; the fused kernel itself takes queries by 32.
+int64_t block_length(int64_t window) { return std::max<int64_t>(32, window / 2 / 32 * 32); }
+
+}  // namespace
+
+int64_t windowed_span(int64_t window, bool causal) {
+  const auto step = block_length(window), before = (window + step - 1) / step * step;
+  return before + step + (causal ? 0 : before);
+}
+
 Tensor windowed_attention(const Tensor& q_BHTK, const Tensor& k_BGSK, const Tensor& v_BGSK, const Visibility& see, int64_t window,
                           double factor) {
-  const auto B = q_BHTK.size(0), H = q_BHTK.size(1), T = q_BHTK.size(2), G = k_BGSK.size(1);
-  const auto blocks = (T + window - 1) / window, padding = blocks * window - T;
-  // Block n of the queries sees blocks n-1 and n of the keys, and n+1 where it may look ahead; the blocks before the first
-  // and after the last are padding.
-  const auto ahead = see.causal ? 0 : window, span = 2 * window + ahead;
-  const auto queries = torch::constant_pad_nd(q_BHTK, {0, 0, 0, padding}).unflatten(2, at::IntArrayRef{blocks, window}).transpose(1, 2).flatten(0, 1);
-  const auto seen_from_blocks = [&](const Tensor& x) {
-    const auto part = torch::constant_pad_nd(x, {0, 0, window, padding + ahead}).unfold(2, span, window).permute({0, 2, 1, 4, 3});
-    return part.reshape({B * blocks, G, span, x.size(3)});
+  if (see.key_mask_BS.defined() && q_BHTK.size(0) > 1) {  // each text hides keys of its own
+    std::vector<Tensor> z;
+    for (int64_t b = 0; b < q_BHTK.size(0); ++b) {
+      auto of_row = see;
+      of_row.key_mask_BS = see.key_mask_BS.size(0) == 1 ? see.key_mask_BS : see.key_mask_BS.narrow(0, b, 1);
+      z.push_back(windowed_attention(q_BHTK.narrow(0, b, 1), k_BGSK.narrow(0, b, 1), v_BGSK.narrow(0, b, 1), of_row, window, factor));
+    }
+    return torch::cat(z, 0);
+  }
+  const auto B = q_BHTK.size(0), H = q_BHTK.size(1), T = q_BHTK.size(2);
+  const auto step = block_length(window), before = (window + step - 1) / step * step, ahead = see.causal ? 0 : before;
+  const auto blocks = (T + step - 1) / step, padding = blocks * step - T, span = before + step + ahead;
+  // Block n has the queries from n step on, and sees the keys from n step - before on: what lies outside the text is padding.
+  // Texts and heads are one dimension, blocks the other.
+  const auto queries = torch::constant_pad_nd(q_BHTK, {0, 0, 0, padding}).flatten(0, 1).unflatten(1, at::IntArrayRef{blocks, step}).transpose(0, 1);
+  const auto seen_from_blocks = [&](const Tensor& x_BGSK) {
+    return Stretches::apply(torch::constant_pad_nd(x_BGSK, {0, 0, before, padding + ahead}).flatten(0, 1).contiguous(), blocks, step, span);
   };
   const auto options = q_BHTK.options().dtype(torch::kLong).requires_grad(false);
-  const auto back = (torch::arange(window, options) + window).unsqueeze(1) - torch::arange(span, options);  // [window, span]
+  const auto back = (torch::arange(step, options) + before).unsqueeze(1) - torch::arange(span, options);  // [step, span]
   const auto near = see.causal ? back.ge(0).logical_and(back.lt(window)) : back.abs().lt(window);
   const auto keys = see.key_mask_BS.defined() ? see.key_mask_BS : torch::ones({1, T}, options.dtype(torch::kBool));
-  const auto there = torch::constant_pad_nd(keys, {window, padding + ahead}).unfold(1, span, window).unsqueeze(2);
-  const auto mask = near.logical_and(there).expand({B, blocks, window, span}).flatten(0, 1).unsqueeze(1);
+  const auto there = torch::constant_pad_nd(keys[0], {before, padding + ahead}).unfold(0, span, step).unsqueeze(1);  // [blocks, 1, span]
   HeadBlock block;
   block.q_BHTK = queries;
   block.k_BGSK = seen_from_blocks(k_BGSK);
   block.v_BGSK = seen_from_blocks(v_BGSK);
-  const auto z = one_call(block, mask, 0.0, false, factor);  // [B*blocks, H, window, K]
-  const auto by_token = z.unflatten(0, at::IntArrayRef{B, blocks}).transpose(1, 2);
-  return by_token.reshape({B, H, blocks * window, v_BGSK.size(3)}).narrow(2, 0, T);
+  const auto z = one_call(block, near.logical_and(there).unsqueeze(1), 0.0, false, factor);  // [blocks, B*H, step, K]
+  const auto by_token = z.transpose(0, 1).reshape({B, H, blocks * step, v_BGSK.size(3)});
+  return by_token.narrow(2, 0, T);
 }
 
 Tensor Weigh::one_block(const HeadBlock& block, const AttentionCall& call, bool from_start) {
@@ -149,7 +189,7 @@ Tensor Weigh::one_block(const HeadBlock& block, const AttentionCall& call, bool 
   if (places_alone && !see.key_mask_BS.defined() && see.causal && from_start && block.window == 0)
     return one_call(block, {}, dropout, true, factor);
   const auto T = block.q_BHTK.size(2);
-  if (places_alone && block.window > 0 && T > 3 * block.window && T == block.k_BGSK.size(2) && from_start && dropout == 0 && !recording())
+  if (places_alone && block.window > 0 && T > 2 * windowed_span(block.window, see.causal) && T == block.k_BGSK.size(2) && from_start && dropout == 0 && !recording())
     return windowed_attention(block.q_BHTK, block.k_BGSK, block.v_BGSK, see, block.window, factor);
   return one_call(block, visible(block.q_BHTK, block.k_BGSK, see, block.window, from_start), dropout, false, factor);
 }

@@ -59,10 +59,13 @@ Tensor places_of(const Tensor& x_BHNK);
 /// bool, broadcastable to [B,1,T,S], true: visible; undefined: everything is.
 Tensor visible(const Tensor& q_BHTK, const Tensor& k_BGSK, const Visibility& see, int64_t window, bool from_start);
 
-/// Attention to keys less than `window` away (causal: not after the query), by blocks of `window` queries over their own
-/// and the neighbouring blocks of keys: O(T window K) where a mask costs O(T T K). q_BHTK, k_BGSK, v_BGSK with T = S -> z_BHTK.
+/// Attention to keys less than `window` away (causal: not after the query), by blocks of queries over the keys that one of them
+/// sees: O(T window K) where a mask costs O(T T K). q_BHTK, k_BGSK, v_BGSK with T = S -> z_BHTK.
 /// Of `see`, `causal` and `key_mask_BS` count; a query that sees no key gives zeros.
 Tensor windowed_attention(const Tensor& q_BHTK, const Tensor& k_BGSK, const Tensor& v_BGSK, const Visibility& see, int64_t window,
                           double factor);
+
+/// Keys that a block of it reads: what a text must be longer than, for blocks to pay.
+int64_t windowed_span(int64_t window, bool causal);
 
 }  // namespace headlab

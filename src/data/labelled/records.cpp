@@ -14,7 +14,7 @@ const std::string& Record::text(const std::string& field) const {
   if (found != texts_.end()) return found->second;
   std::vector<std::string> names;
   for (const auto& [name, text] : texts_) names.push_back(name);
-  throw FileError(place_ + ": expected a field \"" + field + "\" with a text, got: " + listed(names));
+  throw FileError(place_ + ": expected a field " + in_quotes(field) + " with a text, got: " + listed(names));
 }
 
 int64_t Record::number(const std::string& field) const {
@@ -22,7 +22,7 @@ int64_t Record::number(const std::string& field) const {
   int64_t value = -1;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   if (error != std::errc() || end != digits.data() + digits.size() || value < 0)
-    throw FileError(place_ + ": field \"" + field + "\": expected a whole number of at least 0, got " +
+    throw FileError(place_ + ": field " + in_quotes(field) + ": expected a whole number of at least 0, got " +
                     in_quotes(digits));
   return value;
 }

@@ -10,8 +10,8 @@ nlohmann::ordered_json AblateStage::run(RunContext& context) {
   options.metric = metric_or_first(context.task(), options.metric);
   const auto& metric = options.metric;
   const auto result = ablate(*model, context.task(), options, context.seed_of(stage), [&](int64_t done, int64_t total) {
-    context.console().progress("ablate", done, total, "masking heads, " + metric);
-  });
+    context.console().progress("ablate", done, total, "ablating heads, " + metric);
+  }, context.masked(options_.model));
   const AblateRow* worst = nullptr;
   const double sign = smaller_is_better(metric) ? 1 : -1;
   for (const auto& row : result.each)
@@ -22,7 +22,10 @@ nlohmann::ordered_json AblateStage::run(RunContext& context) {
     text += "; worst: " + worst->name + "  " + figure_signed(metric, change) + " " + metric;
   }
   context.console().line("ablate", text);
-  return result.to_json(metric);
+  auto json = result.to_json(metric);
+  json["replaced_with"] = options.replace.with;
+  if (worst) json["worst"] = {{"head", worst->name}, {"delta", worst->metrics.at(metric) - result.baseline.at(metric)}};
+  return json;
 }
 
 }  // namespace headlab

@@ -1,5 +1,6 @@
 #include "src/train/average.h"
 
+#include "modules/base/nearest.h"
 #include "src/run/stages/stages.h"
 
 namespace headlab {
@@ -18,18 +19,18 @@ void AverageStageOptions::stage_rules(const std::string& place, const EarlierSta
   }
   const auto* training = dynamic_cast<const TrainStageOptions*>(&found->second->options());
   if (!training)
-    return problems.add(place + ".model", "expected the name of a train stage, got \"" + model +
-                                              "\", which is of type " + found->second->type());
+    return problems.add(place + ".model", "expected the name of a train stage, got " + in_quotes(model) +
+                                              ", which is of type " + found->second->type());
   const auto& train = training->inner;
   if (train.keep_checkpoints < last)
-    return problems.add(place + ".last", "expected at most the keep_checkpoints of \"" + model + "\" (" +
+    return problems.add(place + ".last", "expected at most the keep_checkpoints of " + in_quotes(model) + " (" +
                                              std::to_string(train.keep_checkpoints) + "), got " + std::to_string(last) +
                                              "; raise keep_checkpoints");
   // Of a training that is not stopped early: one each checkpoint_every, and one at the end.
   const auto made =
       train.checkpoint_every > 0 ? (train.steps + train.checkpoint_every - 1) / train.checkpoint_every : int64_t{1};
   if (train.early_stopping.patience == 0 && made < last)
-    problems.add(place + ".last", "expected at most the checkpoints that \"" + model + "\" makes (" +
+    problems.add(place + ".last", "expected at most the checkpoints that " + in_quotes(model) + " makes (" +
                                       std::to_string(made) + "), got " + std::to_string(last) +
                                       "; lower its checkpoint_every");
 }

@@ -2,6 +2,7 @@
 #include <numeric>
 
 #include "src/heads/scale.h"
+#include "modules/base/nearest.h"
 #include "src/run/stages/stages.h"
 #include "src/terminal/format.h"
 
@@ -14,12 +15,13 @@ void CurveStageOptions::describe(Fields& fields) {
   fields.add("metric", metric, "what is measured").metric().means("absent: the task's first");
   fields.add("scope", scope, "what the fractions are of").one_of({"global", "stack", "layer"});
   fields.add("stacks", stacks, "mask heads of these stacks alone").one_of({"enc.self", "dec.self", "dec.cross"}).means("empty: all");
+  fields.add("highest", highest, "mask the heads of the highest scores first: what a good score makes worst");
   fields.add("random_sets", random_sets, "random sets of the same size at each point, as the control").at_least(0);
   fields.add("evaluate", evaluate, "on what it is measured");
 }
 
 void CurveStageOptions::stage_rules(const std::string& place, const EarlierStages& known, Problems& problems) const {
-  if (!known.count(scores)) problems.add(place + ".scores", "no earlier stage is called \"" + scores + "\"");
+  if (!known.count(scores)) problems.add(place + ".scores", "no earlier stage is called " + in_quotes(scores));
 }
 
 nlohmann::ordered_json CurveStage::run(RunContext& context) {
@@ -31,9 +33,12 @@ nlohmann::ordered_json CurveStage::run(RunContext& context) {
   auto evaluation = options_.evaluate;
   evaluation.metrics = {metric};
   evaluation.samples = 0;
-  const auto measure = [&](const HeadSet& masked) {
-    return context.task().evaluate(*model, evaluation, mask_scale(*model, masked)).metrics.at(metric);
+  const auto masked = context.masked(options_.model);  // by a mask stage: they stay so at every point
+  const auto with_masked = [&](HeadSet chosen) {
+    chosen.insert(chosen.end(), masked.begin(), masked.end());
+    return sorted_set(std::move(chosen));
   };
+  const auto measure = [&](const HeadSet& off) { return context.task().evaluate(*model, evaluation, mask_scale(*model, off)).metrics.at(metric); };
   const auto total = static_cast<int64_t>(options_.fractions.size()) * (1 + options_.random_sets);
   int64_t done = 0;
   const auto moved = [&] { context.console().progress("curve", ++done, total, metric + " against heads kept"); };
@@ -43,12 +48,13 @@ nlohmann::ordered_json CurveStage::run(RunContext& context) {
     select.fraction = fraction;
     select.scope = options_.scope;
     select.stacks = options_.stacks;
-    const auto chosen = select_heads(there, scores, select);
-    nlohmann::ordered_json point{{"fraction", fraction}, {"heads_kept", heads_of(there).size() - chosen.size()}, {"value", measure(chosen)}};
+    select.highest = options_.highest;
+    const auto off = with_masked(select_heads(there, scores, select));
+    nlohmann::ordered_json point{{"fraction", fraction}, {"heads_kept", heads_of(there).size() - off.size()}, {"value", measure(off)}};
     moved();
     std::vector<double> values;
     for (int64_t i = 0; i < options_.random_sets; ++i) {
-      values.push_back(measure(random_heads(there, select, context.seed_of(stage + std::to_string(i)))));
+      values.push_back(measure(with_masked(random_heads(there, select, context.seed_of(stage + std::to_string(i))))));
       moved();
     }
     if (!values.empty()) {

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <optional>
 
+#include "modules/base/nearest.h"
 #include "src/checkpoint/checkpoint.h"
 #include "src/decode/pad.h"
 #include "src/decode/translate.h"
@@ -184,7 +185,7 @@ nlohmann::ordered_json ExportStage::run(RunContext& context) {
   auto model = context.model(options_.model);
   model->multiply_in(std::nullopt);  // a file computes in the type of its weights
   if (!context.masked(options_.model).empty())
-    throw UsageError("export: the model of \"" + options_.model + "\" has masked heads; prune them, so that the file does not carry them");
+    throw UsageError("export: the model of " + in_quotes(context.resolve(options_.model)) + " has masked heads; prune them, so that the file does not carry them");
   const auto path = context.folder().exports() / (options_.file.empty() ? context.full(stage) + ".pt" : options_.file);
   make_folders(path.parent_path());
   auto files = task.files();

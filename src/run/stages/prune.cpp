@@ -1,4 +1,5 @@
 #include "modules/attention/attention.h"
+#include "modules/base/nearest.h"
 #include "src/checkpoint/json_file.h"
 #include "src/run/stages/stages.h"
 #include "src/terminal/format.h"
@@ -55,7 +56,7 @@ void HeadChoiceOptions::rules(Problems& problems) const {
 
 void HeadChoiceOptions::stage_rules(const std::string& place, const EarlierStages& known, Problems& problems) const {
   if (!scores.empty() && !known.count(scores))
-    problems.add(place + ".scores", "no earlier stage is called \"" + scores + "\"");
+    problems.add(place + ".scores", "no earlier stage is called " + in_quotes(scores));
 }
 
 HeadSet HeadChoiceOptions::choose(RunContext& context, const HeadTable& there, uint64_t seed) const {

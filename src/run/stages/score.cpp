@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "src/run/stages/stages.h"
+#include "modules/base/nearest.h"
 #include "src/terminal/format.h"
 
 namespace headlab {
@@ -13,10 +14,14 @@ void ScoreStageOptions::describe(Fields& fields) {
 nlohmann::ordered_json ScoreStage::run(RunContext& context) {
   const auto stage = options_.name.empty() ? "score" : options_.name;
   auto model = context.model(options_.model);
+  if (!context.masked(options_.model).empty())
+    throw UsageError("score: the model of " + in_quotes(context.resolve(options_.model)) + " has masked heads; prune them, or score the unmasked model");
   auto scores = scorers().make(options_.scorer)->score(*model, context.task(), context.seed_of(stage));
   scores.of = options_.model.empty() ? context.latest() : options_.model;
   context.keep_scores(stage, scores);
   auto result = scores.to_json();
+  const auto gini = scores.gini();
+  result["gini"] = gini ? nlohmann::ordered_json(*gini) : nlohmann::ordered_json();
   std::string text = scores.method + ", " + std::to_string(scores.heads.size()) + " heads";
   if (!scores.heads.empty()) {
     const auto [lowest, highest] = std::minmax_element(scores.heads.begin(), scores.heads.end(),

@@ -68,7 +68,7 @@ struct ScoreStageOptions : Described<ScoreStageOptions>, StageCommon {
   void describe(Fields& fields) override;
 };
 
-/// {"method", "heads"}, and heads/<stage>.json.
+/// {"method", "of", "heads", "gini"}, and heads/<stage>.json. `gini` says how unequal the scores are; null where one is below 0.
 class ScoreStage : public Stage {
  public:
   explicit ScoreStage(const ScoreStageOptions& options) : options_(options) {}
@@ -78,7 +78,7 @@ class ScoreStage : public Stage {
   ScoreStageOptions options_;
 };
 
-/// {"metric", "baseline", "heads", "sets"}
+/// {"metric", "baseline", "count", "heads", "sets", "replaced_with", "worst": {"head", "delta"}}: `worst` is the head without which the metric is worst.
 class AblateStage : public Stage {
  public:
   explicit AblateStage(const AblateStageOptions& options) : options_(options) {}
@@ -137,6 +137,7 @@ struct CurveStageOptions : Described<CurveStageOptions>, StageCommon, StageRules
   std::string metric;
   std::string scope = "global";
   std::vector<std::string> stacks;
+  bool highest = false;
   int64_t random_sets = 0;
   EvaluateOptions evaluate;
   CurveStageOptions() { evaluate.split = "valid"; }
@@ -145,7 +146,7 @@ struct CurveStageOptions : Described<CurveStageOptions>, StageCommon, StageRules
 };
 
 /// {"metric", "points": [{"fraction", "heads_kept", "value", "random": {"mean", "low", "high", "values"}}]}: masking the
-/// least important heads, without training.
+/// least important heads, or with `highest` the most important ones, without training.
 class CurveStage : public Stage {
  public:
   explicit CurveStage(const CurveStageOptions& options) : options_(options) {}
@@ -192,12 +193,15 @@ class MeasureStage : public Stage {
 
 struct RepeatStageOptions : Described<RepeatStageOptions>, StageCommon, StageRules {
   int64_t times = 3;
+  bool chained = false;
   Choices stages{stage_catalogue, true, {}};
   void describe(Fields& fields) override;
   void stage_rules(const std::string& place, const EarlierStages& known, Problems& problems) const override;
 };
 
-/// {"runs": [results of the inner stages, one object a repetition]}
+/// {"runs": [results of the inner stages, one object a repetition]}. Each repetition starts from the model that stood before, as
+/// does what comes after; chained, each goes on from the one before it (score, prune, train, and again), and the last model is
+/// this stage's.
 class RepeatStage : public Stage {
  public:
   explicit RepeatStage(const RepeatStageOptions& options) : options_(options) {}

@@ -1,5 +1,6 @@
 
 #include "modules/tensor/torch.h"
+#include "modules/base/nearest.h"
 #include "src/run/stages/stages.h"
 #include "src/spec/dump.h"
 #include "src/terminal/format.h"
@@ -13,7 +14,7 @@ nlohmann::ordered_json TrainStage::run(RunContext& context) {
   auto model = context.model(options_.model);
   const auto mask = scale_of(context, options_.model, *model);
   if (!mask.empty())
-    throw UsageError("train: the model of \"" + options_.model + "\" has masked heads; prune it instead, or train the unmasked model");
+    throw UsageError("train: the model of " + in_quotes(context.resolve(options_.model)) + " has masked heads; prune it instead, or train the unmasked model");
   const auto& shared = dynamic_cast<const ModelOptions&>(context.spec().model.options());
   Trainer trainer(*model, context.task(), options, shared.d_model, context.seed_of(stage));
   const auto folder = context.folder().checkpoints(name);

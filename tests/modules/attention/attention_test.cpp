@@ -146,7 +146,7 @@ Tensor by_loops(const Case& c, const Attention& attention, const Tensor& x, cons
   if (c.gated) {
     std::vector<double> gate;
     const auto alpha = get(c.windows.empty() ? "gate0.log_alpha" : "gate1.log_alpha");
-    const auto scale = get(c.windows.empty() ? "gate1.scale" : "gate2.scale");
+    const auto scale = 1 + get(c.windows.empty() ? "gate1.change" : "gate2.change");
     for (int64_t h = 0; h < H; ++h) {
       const auto open = 1.2 / (1 + std::exp(-alpha[h].item<double>())) - 0.1;
       gate.push_back(std::clamp(open, 0.0, 1.0) * scale[h].item<double>());

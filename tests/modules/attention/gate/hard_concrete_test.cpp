@@ -140,8 +140,8 @@ TEST_CASE("gates in series multiply, in either order") {
   {
     torch::NoGradGuard no_grad;
     set_log_alpha(*hard_first, alpha);
-    hard_first->named_parameters()["gate1.scale"].copy_(torch::tensor(scale));
-    scalar_first->named_parameters()["gate0.scale"].copy_(torch::tensor(scale));
+    hard_first->named_parameters()["gate1.change"].copy_(torch::tensor(scale) - 1);
+    scalar_first->named_parameters()["gate0.change"].copy_(torch::tensor(scale) - 1);
     scalar_first->named_parameters()["gate1.log_alpha"].copy_(torch::tensor(alpha));
   }
   auto product = torch::empty({1, 4});

@@ -255,6 +255,18 @@ TEST_CASE("each expert multiplies its own rows alone, in any order") {
   CHECK(shape_text(expert_product(rows.narrow(0, 0, 0), chosen.narrow(0, 0, 0), weight)) == "[0, 2]");
 }
 
+TEST_CASE("the gradients of experts' products are those of the rows that each multiplied") {
+  DefaultDtype guard(torch::kFloat64);
+  const auto rows = noise({5, 3}, "rows").requires_grad_(), weight = noise({4, 3, 2}, "weight").requires_grad_();
+  const auto chosen = torch::tensor({3, 1, 0, 3, 3, 1, 1, 0, 3, 0}, torch::kLong), upstream = noise({10, 2}, "upstream");
+  const auto made = torch::autograd::grad({expert_product(rows, chosen, weight, 2)}, {rows, weight}, {upstream});
+  std::vector<Tensor> products;
+  for (int64_t i = 0; i < 10; ++i) products.push_back(torch::matmul(rows[i / 2], weight[chosen[i].item<int64_t>()]));
+  const auto plain = torch::autograd::grad({torch::stack(products)}, {rows, weight}, {upstream});
+  CHECK(difference(made[0], plain[0]) < 1e-13);
+  CHECK(difference(made[1], plain[1]) < 1e-13);
+}
+
 TEST_CASE("k experts are at most those there are") {
   CHECK_THROWS_WITH(Attention(experts(E + 1), D, D, false),
                     "gates.route_experts.k: expected at most the number of heads (6), got 7");

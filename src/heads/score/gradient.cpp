@@ -1,19 +1,10 @@
-#include "src/heads/scorer.h"
+#include "src/heads/score/gradient.h"
 
-#include "modules/base/random.h"
 #include "modules/tensor/torch.h"
 #include "src/heads/scale.h"
 #include "src/task/token_loss.h"
 
 namespace headlab {
-const Scorers& scorers() {
-  static const Scorers registry = Scorers("scorer", "says how much each head matters")
-                                      .entry<GradientScorer, GradientScorerOptions>("gradient", "mean absolute gradient of a factor on the head", "1905.10650")
-                                      .entry<LossScorer, LossScorerOptions>("loss", "growth of the loss when the head alone is masked", "1905.10650")
-                                      .entry<RandomScorer, NoOptions>("random", "uniform numbers, the control");
-  return registry;
-}
-const Catalogue& scorer_catalogue() { return scorers().catalogue(); }
 
 void GradientScorerOptions::describe(Fields& fields) {
   fields.add("split", split, "the part of the data").one_of({"train", "valid", "test"});
@@ -55,36 +46,6 @@ HeadScores GradientScorer::score(Model& model, const Task& task, uint64_t) {
     if (options_.normalise == "layer") sum /= sum.norm(2, {1}, /*keepdim=*/true).clamp_min(1e-300);
   }
   return scores_of(total, model.heads(), "gradient");
-}
-
-void LossScorerOptions::describe(Fields& fields) {
-  fields.add("split", split, "the part of the data").one_of({"train", "valid", "test"});
-  fields.add("limit", limit, "the first examples alone").at_least(0).unit("examples").means("0: all");
-  fields.add("max_tokens", max_tokens, "tokens of a batch, padding included").at_least(1).unit("tokens");
-}
-
-HeadScores LossScorer::score(Model& model, const Task& task, uint64_t) {
-  EvaluateOptions evaluation;
-  evaluation.split = options_.split;
-  evaluation.limit = options_.limit;
-  evaluation.max_tokens = options_.max_tokens;
-  const auto loss = [&](const HeadSet& masked) {
-    const auto totals = token_totals(model, task, evaluation, mask_scale(model, masked));
-    return totals.nll / static_cast<double>(totals.tokens);
-  };
-  HeadScores scores;
-  scores.method = "loss";
-  const auto baseline = loss({});
-  for (auto head : heads_of(model.heads())) scores.heads[head] = loss({head}) - baseline;
-  return scores;
-}
-
-HeadScores RandomScorer::score(Model& model, const Task&, uint64_t seed) {
-  HeadScores scores;
-  scores.method = "random";
-  Random random(seed);
-  for (auto head : heads_of(model.heads())) scores.heads[head] = random.uniform();
-  return scores;
 }
 
 }  // namespace headlab
