@@ -1,7 +1,6 @@
 #include "src/run/summary.h"
 
 #include <algorithm>
-#include <set>
 
 #include "src/report/figures.h"
 #include "src/terminal/format.h"
@@ -112,12 +111,14 @@ std::string to_csv(const std::vector<SummaryRow>& rows) {
 
 std::string summary_text(const std::vector<SummaryRow>& rows, const std::vector<RunOutcome>& runs, int64_t columns) {
   // What is told to a person: of the others there are too many.
-  std::set<std::pair<std::string, std::string>> metrics;  // {stage, metric}
-  std::map<std::string, std::string> curves;              // {stage: metric}
+  std::vector<std::pair<std::string, std::string>> metrics, curves;  // {stage, metric}, as they first come
+  const auto add = [](auto& list, const std::string& stage, const std::string& metric) {
+    if (std::find(list.begin(), list.end(), std::pair(stage, metric)) == list.end()) list.emplace_back(stage, metric);
+  };
   const auto look = [&](const std::string& name, const Json& stage) {
     if (stage.contains("metrics"))
-      for (const auto& [metric, value] : stage.at("metrics").items()) metrics.emplace(name, metric);
-    if (stage.contains("points")) curves[name] = stage.at("metric").get<std::string>();
+      for (const auto& [metric, value] : stage.at("metrics").items()) add(metrics, name, metric);
+    if (stage.contains("points")) add(curves, name, stage.at("metric").get<std::string>());
   };
   for (const auto& run : runs)
     for (const auto& [name, stage] : run.results.at("stages").items()) {
@@ -129,32 +130,34 @@ std::string summary_text(const std::vector<SummaryRow>& rows, const std::vector<
   std::vector<std::string> groups;
   for (const auto& row : rows)
     if (std::find(groups.begin(), groups.end(), row.group) == groups.end()) groups.push_back(row.group);
-  const auto table_of = [&](const std::string& corner, const auto& shown, const auto& name_of, const auto& metric_of) {
-    Table table{{corner}, {}};
-    for (const auto& group : groups) table.rows.push_back({group});
-    std::vector<std::string> names;
-    for (const auto& row : rows) {
-      if (!shown(row)) continue;
-      const auto name = name_of(row);
-      auto column = std::find(names.begin(), names.end(), name) - names.begin();
-      if (column == static_cast<std::ptrdiff_t>(names.size())) {
-        names.push_back(name);
-        table.header.push_back(name);
-      }
-      auto& cells = table.rows[static_cast<std::size_t>(std::find(groups.begin(), groups.end(), row.group) - groups.begin())];
-      cells.resize(std::max<std::size_t>(cells.size(), static_cast<std::size_t>(column) + 2));
-      cells[static_cast<std::size_t>(column) + 1] = cell_of(row, metric_of(row));
-    }
-    return names.empty() ? std::string() : table.text(columns);
+  const auto row_of = [&](const std::string& group, const std::string& stage, const std::string& measure, std::optional<double> at) {
+    const auto row = std::find_if(rows.begin(), rows.end(), [&](const SummaryRow& r) {
+      return r.group == group && r.stage == stage && r.measure == measure && r.at == at;
+    });
+    return row == rows.end() ? nullptr : &*row;
   };
-  std::string text = table_of("", [&](const SummaryRow& row) { return metrics.count({row.stage, row.measure}) > 0; },
-                              [](const SummaryRow& row) { return row.stage + " " + row.measure; }, [](const SummaryRow& row) { return row.measure; });
-  for (const auto& [stage, metric] : curves)
-    for (const auto* measure : {"value", "random"})
-      text += table_of(stage + (std::string(measure) == "value" ? ", " + metric : ", at random") + ", masked",
-                       [&](const SummaryRow& row) { return row.stage == stage && row.measure == measure && row.at; },
-                       [](const SummaryRow& row) { return fixed(100 * *row.at, 0) + " %"; },
-                       [&](const SummaryRow&) { return metric; });
+  Table measured{{""}, {}};  // a row a group, a column a metric
+  for (const auto& [stage, metric] : metrics) measured.header.push_back(stage + " " + metric);
+  for (const auto& group : groups) {
+    std::vector<std::string> cells{group};
+    for (const auto& [stage, metric] : metrics) {
+      const auto* row = row_of(group, stage, metric, std::nullopt);
+      cells.push_back(row ? cell_of(*row, metric) : "");
+    }
+    measured.rows.push_back(std::move(cells));
+  }
+  std::string text = metrics.empty() ? "" : measured.text(columns);
+  for (const auto& [stage, metric] : curves) {
+    Table curve{{stage, "masked", "heads kept", metric, "at random"}, {}};  // a row a point
+    for (const auto& row : rows) {
+      if (row.stage != stage || row.measure != "value" || !row.at) continue;
+      const auto* kept = row_of(row.group, stage, "heads_kept", row.at);
+      const auto* random = row_of(row.group, stage, "random", row.at);
+      curve.rows.push_back({row.group, fixed(100 * *row.at, 0) + " %", kept ? significant(kept->interval.mean, 4) : "", cell_of(row, metric),
+                            random ? cell_of(*random, metric) : ""});
+    }
+    text += curve.text(columns);
+  }
   return text;
 }
 

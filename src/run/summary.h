@@ -24,7 +24,7 @@ nlohmann::ordered_json to_json(const std::vector<SummaryRow>& rows);
 /// group,stage,measure,at,mean,low,high,seeds
 std::string to_csv(const std::vector<SummaryRow>& rows);
 
-/// For a person: the metrics of evaluate stages, a row a group; and each curve, a row a group, a column a point.
+/// For a person: the metrics of evaluate stages, a row a group; and each curve, a row a group and point.
 std::string summary_text(const std::vector<SummaryRow>& rows, const std::vector<RunOutcome>& runs, int64_t columns);
 
 }  // namespace headlab
