@@ -163,7 +163,7 @@ Tensor windowed_attention(const Tensor& q_BHTK, const Tensor& k_BGSK, const Tens
   const auto blocks = (T + step - 1) / step, padding = blocks * step - T, span = before + step + ahead;
   // Block n has the queries from n step on, and sees the keys from n step - before on: what lies outside the text is padding.
   // Texts and heads are one dimension, blocks the other.
-  const auto queries = torch::constant_pad_nd(q_BHTK, {0, 0, 0, padding}).flatten(0, 1).unflatten(1, at::IntArrayRef{blocks, step}).transpose(0, 1);
+  const auto queries = (padding > 0 ? torch::constant_pad_nd(q_BHTK, {0, 0, 0, padding}) : q_BHTK).flatten(0, 1).unflatten(1, at::IntArrayRef{blocks, step}).transpose(0, 1);
   const auto seen_from_blocks = [&](const Tensor& x_BGSK) {
     return Stretches::apply(torch::constant_pad_nd(x_BGSK, {0, 0, before, padding + ahead}).flatten(0, 1).contiguous(), blocks, step, span);
   };
