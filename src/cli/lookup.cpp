@@ -4,6 +4,7 @@
 #include "modules/output/output.h"
 #include "src/cli/command.h"
 #include "src/heads/scorer.h"
+#include "src/measure/measure.h"
 #include "src/run/stage.h"
 #include "src/spec/catalogue_text.h"
 #include "src/spec/schema.h"
@@ -25,7 +26,7 @@ std::vector<const Catalogue*> slots() {
           &residual_catalogue(), &added_position_catalogue(), &output_catalogue(), &task_catalogue(),
           &translation_data_catalogue(), &plain_text_catalogue(), &labelled_text_catalogue(), &tagged_text_catalogue(),
           &span_catalogue(), &generator_catalogue(),
-          &stage_catalogue(), &scorer_catalogue(), &optimizer_catalogue(), &schedule_catalogue(),
+          &stage_catalogue(), &scorer_catalogue(), &measure_catalogue(), &optimizer_catalogue(), &schedule_catalogue(),
           &penalty_catalogue(), &head_mask_catalogue(), &augmentation_catalogue()};
 }
 
