@@ -2,25 +2,20 @@
 
 #include <algorithm>
 
-#include "modules/attention/attention.h"
-#include "modules/base/error.h"
 #include "modules/base/random.h"
 #include "modules/tensor/torch.h"
 #include "src/heads/scale.h"
-#include "src/task/token_loss.h"
 
 namespace headlab {
 
 void ReplacementOptions::describe(Fields& fields) {
   fields.add("with", with, "what stands in for an ablated head: nothing, its mean output, or its output at a token drawn at random")
       .one_of({"zero", "mean", "resample"});
-  fields.add("split", split, "where means and draws are from").one_of({"train", "valid", "test"});
-  fields.add("limit", limit, "its first examples alone").at_least(0).unit("examples").means("0: all");
-  fields.add("max_tokens", max_tokens, "tokens of a batch, padding included").at_least(1).unit("tokens");
+  describe_examples(fields, "where means and draws are from");
 }
 
 struct Replacement::Outputs : Tap {
-  std::map<Site, Tensor> of;  // [N,H,K]
+  std::map<Site, Tensor> of;  // [N,H,K]; of means N is 1
   Tensor source_BS, target_BT;
 
   bool wants(At at, Site) const override { return at == At::z; }
@@ -47,7 +42,7 @@ struct Replacement::Replaced : Tap {
     for (const auto& [position, number] : heads.at(site)) {
       const auto of_head = all.select(1, position);  // [N,K]
       if (!resample) {
-        replaced.select(1, position).copy_(of_head.mean(0).expand_as(z_BHTK.select(1, position)));
+        replaced.select(1, position).copy_(of_head[0].expand_as(z_BHTK.select(1, position)));
         continue;
       }
       const HeadId head{site.stack, site.layer, number};
@@ -65,20 +60,20 @@ struct Replacement::Replaced : Tap {
 Replacement::Replacement(const ReplacementOptions& options, Model& model, const Task& task, uint64_t seed)
     : with_(options.with), model_(model), seed_(seed), outputs_(std::make_unique<Outputs>()), replaced_(std::make_unique<Replaced>()) {
   if (with_ == "zero") return;
-  for (const auto& [site, mixer] : model.mixers())
-    if (const auto* attention = dynamic_cast<const Attention*>(mixer); attention && attention->routes())
-      throw UsageError("replace: " + to_string(site) + " routes tokens to heads, so that a head has outputs of some tokens alone; use zero");
+  refuse_routing(model, "replace", "outputs", "; use zero");
   const torch::NoGradGuard no_grad;
   const Mode evaluating(model, false);
-  for (const auto& chosen : first_batches(task, options.split, options.limit, options.max_tokens)) {
+  for (const auto& chosen : options.batches(task)) {
     const auto inputs = task.batch(options.split, chosen, model.device()).inputs;
-    const bool pair = inputs.source_BS.defined();
-    outputs_->target_BT = inputs.target_mask_BT;
-    outputs_->source_BS = pair ? inputs.source_mask_BS : inputs.target_mask_BT;  // an encoder alone reads the one text
+    const auto read = readings_of(inputs);
+    outputs_->target_BT = read.target_mask_BT;
+    outputs_->source_BS = read.source_mask_BS;
     Forward run;
     run.taps = {outputs_.get()};
     model.hidden(inputs, run);
   }
+  if (with_ == "mean")  // once, not in every pass
+    for (auto& [site, z_NHK] : outputs_->of) z_NHK = z_NHK.mean(0, /*keepdim=*/true);
   replaced_->outputs = &outputs_->of;
   replaced_->resample = with_ == "resample";
 }

@@ -3,15 +3,15 @@
 #include <memory>
 
 #include "src/heads/head_set.h"
+#include "src/heads/passes.h"
 #include "src/task/task.h"
 
 namespace headlab {
 
 /// What takes the place of a head's output z_BHTK where it is ablated, before its gates.
-struct ReplacementOptions : Described<ReplacementOptions> {
+struct ReplacementOptions : Described<ReplacementOptions>, Examples {
   std::string with = "zero";
-  std::string split = "train";
-  int64_t limit = 200, max_tokens = 4096;
+  ReplacementOptions() : Examples{"train", 200} {}
   void describe(Fields& fields) override;
 };
 

@@ -3,12 +3,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "modules/attention/attention.h"
-#include "modules/base/error.h"
 #include "modules/tensor/torch.h"
 #include "src/heads/head_set.h"
 #include "src/task/annotated.h"
-#include "src/task/token_loss.h"
 
 namespace headlab {
 namespace {
@@ -57,9 +54,8 @@ std::vector<int64_t> frequencies(const Task& task, int64_t max_tokens) {
   std::vector<int64_t> times;
   for (const auto& chosen : first_batches(task, "train", examples, max_tokens)) {
     const auto inputs = task.batch("train", chosen, torch::kCPU).inputs;
-    const auto& ids = inputs.source_BS.defined() ? inputs.source_BS : inputs.target_BT;
-    const auto& mask = inputs.source_BS.defined() ? inputs.source_mask_BS : inputs.target_mask_BT;
-    const auto counts = (mask.defined() ? ids.masked_select(mask) : ids.flatten()).bincount();
+    const auto read = readings_of(inputs);
+    const auto counts = (read.source_mask_BS.defined() ? read.source_BS.masked_select(read.source_mask_BS) : read.source_BS.flatten()).bincount();
     if (counts.numel() > static_cast<int64_t>(times.size())) times.resize(static_cast<std::size_t>(counts.numel()));
     for (int64_t id = 0; id < counts.numel(); ++id) times[static_cast<std::size_t>(id)] += counts[id].item<int64_t>();
   }
@@ -71,9 +67,7 @@ double share(int64_t count, int64_t of) { return of == 0 ? 0 : static_cast<doubl
 }  // namespace
 
 void RolesOptions::describe(Fields& fields) {
-  fields.add("split", split, "the part of the data").one_of({"train", "valid", "test"});
-  fields.add("limit", limit, "the first examples alone").at_least(0).unit("examples").means("0: all");
-  fields.add("max_tokens", max_tokens, "tokens of a batch, padding included").at_least(1).unit("tokens");
+  describe_examples(fields);
   fields.add("relations", relations, "dependency relations that a head may follow");
   fields.add("positional", positional, "share of tokens at one offset, from which on a head is positional").at_least(0).at_most(1);
   fields.add("syntactic", syntactic, "how much more often than the best offset a head finds a relation, to be syntactic").at_least(0).at_most(1);
@@ -81,9 +75,7 @@ void RolesOptions::describe(Fields& fields) {
 }
 
 nlohmann::ordered_json RolesMeasure::measure(Model& model, const Task& task, uint64_t) {
-  for (const auto& [site, mixer] : model.mixers())
-    if (const auto* attention = dynamic_cast<const Attention*>(mixer); attention && attention->routes())
-      throw UsageError("roles: " + to_string(site) + " routes tokens to heads, so that a head has weights of some tokens alone");
+  refuse_routing(model, "roles", "weights");
   const torch::NoGradGuard no_grad;
   const Mode evaluating(model, false);
   const auto* trees_of = dynamic_cast<const KnowsTrees*>(&task);
@@ -96,16 +88,16 @@ nlohmann::ordered_json RolesMeasure::measure(Model& model, const Task& task, uin
   std::map<HeadId, Counts> counts;
   const auto source_eos = task.reads().ids.eos, target_eos = task.writes().eos;
 
-  for (const auto& chosen : first_batches(task, options_.split, options_.limit, options_.max_tokens)) {
+  for (const auto& chosen : options_.batches(task)) {
     const auto inputs = task.batch(options_.split, chosen, model.device()).inputs;
-    const bool pair = inputs.source_BS.defined();
+    const auto read = readings_of(inputs);
     LargestPlaces seen;
-    seen.target_BT = inputs.target_mask_BT;
-    seen.source_BS = pair ? inputs.source_mask_BS : inputs.target_mask_BT;
+    seen.target_BT = read.target_mask_BT;
+    seen.source_BS = read.source_mask_BS;
     Forward run;
     run.taps = {&seen};
     model.hidden(inputs, run);
-    const auto source = (pair ? inputs.source_BS : inputs.target_BT).to(torch::kCPU), target = inputs.target_BT.to(torch::kCPU);
+    const auto source = read.source_BS.to(torch::kCPU), target = read.target_BT.to(torch::kCPU);
     const auto there = [](const Tensor& mask, int64_t b, int64_t t) { return !mask.defined() || mask[b][t].item<bool>(); };
 
     for (std::size_t b = 0; b < chosen.size(); ++b) {

@@ -1,12 +1,12 @@
 #pragma once
 
+#include "src/heads/passes.h"
 #include "src/measure/measure.h"
 
 namespace headlab {
 
-struct RolesOptions : Described<RolesOptions> {
-  std::string split = "valid";
-  int64_t limit = 500, max_tokens = 4096;
+struct RolesOptions : Described<RolesOptions>, Examples {
+  RolesOptions() : Examples{"valid", 500} {}
   std::vector<std::string> relations{"nsubj", "obj", "amod", "advmod"};
   double positional = 0.9, syntactic = 0.1, rare = 0.5;
   void describe(Fields& fields) override;

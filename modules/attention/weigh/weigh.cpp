@@ -160,7 +160,7 @@ Tensor windowed_attention(const Tensor& q_BHTK, const Tensor& k_BGSK, const Tens
   }
   const auto B = q_BHTK.size(0), H = q_BHTK.size(1), T = q_BHTK.size(2);
   const auto step = block_length(window), before = (window + step - 1) / step * step, ahead = see.causal ? 0 : before;
-  const auto blocks = (T + step - 1) / step, padding = blocks * step - T, span = before + step + ahead;
+  const auto blocks = (T + step - 1) / step, padding = blocks * step - T, span = windowed_span(window, see.causal);
   // Block n has the queries from n step on, and sees the keys from n step - before on: what lies outside the text is padding.
   // Texts and heads are one dimension, blocks the other.
   const auto queries = (padding > 0 ? torch::constant_pad_nd(q_BHTK, {0, 0, 0, padding}) : q_BHTK).flatten(0, 1).unflatten(1, at::IntArrayRef{blocks, step}).transpose(0, 1);

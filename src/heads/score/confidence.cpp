@@ -1,9 +1,6 @@
 #include "src/heads/score/confidence.h"
 
-#include "modules/attention/attention.h"
-#include "modules/base/error.h"
 #include "modules/tensor/torch.h"
-#include "src/task/token_loss.h"
 
 namespace headlab {
 namespace {
@@ -27,9 +24,8 @@ struct LargestWeights : Tap {
   }
 };
 
-/// bool, like `ids`: no padding and no end of text; undefined where there is no such text.
+/// bool, like `ids`: no padding and no end of text.
 Tensor counting(const Tensor& ids, const Tensor& mask, int64_t eos) {
-  if (!ids.defined()) return {};
   const auto words = ids != eos;
   return mask.defined() ? words.logical_and(mask) : words;
 }
@@ -37,24 +33,20 @@ Tensor counting(const Tensor& ids, const Tensor& mask, int64_t eos) {
 }  // namespace
 
 void ConfidenceOptions::describe(Fields& fields) {
-  fields.add("split", split, "the part of the data").one_of({"train", "valid", "test"});
-  fields.add("limit", limit, "the first examples alone").at_least(0).unit("examples").means("0: all");
-  fields.add("max_tokens", max_tokens, "tokens of a batch, padding included").at_least(1).unit("tokens");
+  describe_examples(fields);
 }
 
 HeadScores ConfidenceScorer::score(Model& model, const Task& task, uint64_t) {
-  for (const auto& [site, mixer] : model.mixers())
-    if (const auto* attention = dynamic_cast<const Attention*>(mixer); attention && attention->routes())
-      throw UsageError("confidence: " + to_string(site) + " routes tokens to heads, so that a head has weights of some tokens alone");
+  refuse_routing(model, "confidence", "weights");
   const torch::NoGradGuard no_grad;
   const Mode evaluating(model, false);
   LargestWeights seen;
   const auto source_eos = task.reads().ids.eos, target_eos = task.writes().eos;
-  for (const auto& chosen : first_batches(task, options_.split, options_.limit, options_.max_tokens)) {
+  for (const auto& chosen : options_.batches(task)) {
     const auto batch = task.batch(options_.split, chosen, model.device());
-    seen.source_BS = counting(batch.inputs.source_BS, batch.inputs.source_mask_BS, source_eos);
-    seen.target_BT = counting(batch.inputs.target_BT, batch.inputs.target_mask_BT, target_eos);
-    if (!seen.source_BS.defined()) seen.source_BS = seen.target_BT;  // an encoder alone reads the one text
+    const auto read = readings_of(batch.inputs);
+    seen.source_BS = counting(read.source_BS, read.source_mask_BS, source_eos);
+    seen.target_BT = counting(read.target_BT, read.target_mask_BT, target_eos);
     Forward run;
     run.taps = {&seen};
     model.hidden(batch.inputs, run);

@@ -1,12 +1,12 @@
 #pragma once
 
+#include "src/heads/passes.h"
 #include "src/heads/scorer.h"
 
 namespace headlab {
 
-struct ConfidenceOptions : Described<ConfidenceOptions> {
-  std::string split = "valid";
-  int64_t limit = 1000, max_tokens = 4096;
+struct ConfidenceOptions : Described<ConfidenceOptions>, Examples {
+  ConfidenceOptions() : Examples{"valid", 1000} {}
   void describe(Fields& fields) override;
 };
 

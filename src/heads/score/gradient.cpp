@@ -7,9 +7,7 @@
 namespace headlab {
 
 void GradientScorerOptions::describe(Fields& fields) {
-  fields.add("split", split, "the part of the data").one_of({"train", "valid", "test"});
-  fields.add("limit", limit, "the first examples alone").at_least(0).unit("examples").means("0: all");
-  fields.add("max_tokens", max_tokens, "tokens of a batch, padding included").at_least(1).unit("tokens");
+  describe_examples(fields);
   fields.add("absolute", absolute, "what the absolute value is taken of").one_of({"example", "batch"});
   fields.add("normalise", normalise, "divide by the l2 norm over the heads of a layer, or not").one_of({"layer", "none"});
 }
@@ -19,7 +17,7 @@ HeadScores GradientScorer::score(Model& model, const Task& task, uint64_t) {
   std::map<Stack, Tensor> total;
   for (const auto& [stack, ones] : model.ones()) total[stack] = torch::zeros_like(ones, torch::kFloat64);
   int64_t examples = 0;
-  for (const auto& chosen : first_batches(task, options_.split, options_.limit, options_.max_tokens)) {
+  for (const auto& chosen : options_.batches(task)) {
     const auto batch = task.batch(options_.split, chosen, model.device());
     const auto B = static_cast<int64_t>(chosen.size());
     Forward run;

@@ -1,12 +1,12 @@
 #pragma once
 
+#include "src/heads/passes.h"
 #include "src/heads/scorer.h"
 
 namespace headlab {
 
-struct GradientScorerOptions : Described<GradientScorerOptions> {
-  std::string split = "train";
-  int64_t limit = 1000, max_tokens = 4096;
+struct GradientScorerOptions : Described<GradientScorerOptions>, Examples {
+  GradientScorerOptions() : Examples{"train", 1000} {}
   std::string absolute = "example";
   std::string normalise = "layer";
   void describe(Fields& fields) override;

@@ -7,9 +7,7 @@
 namespace headlab {
 
 void LossScorerOptions::describe(Fields& fields) {
-  fields.add("split", split, "the part of the data").one_of({"train", "valid", "test"});
-  fields.add("limit", limit, "the first examples alone").at_least(0).unit("examples").means("0: all");
-  fields.add("max_tokens", max_tokens, "tokens of a batch, padding included").at_least(1).unit("tokens");
+  describe_examples(fields);
 }
 
 HeadScores LossScorer::score(Model& model, const Task& task, uint64_t) {

@@ -1,12 +1,12 @@
 #pragma once
 
+#include "src/heads/passes.h"
 #include "src/heads/scorer.h"
 
 namespace headlab {
 
-struct LossScorerOptions : Described<LossScorerOptions> {
-  std::string split = "valid";
-  int64_t limit = 0, max_tokens = 4096;
+struct LossScorerOptions : Described<LossScorerOptions>, Examples {
+  LossScorerOptions() : Examples{"valid", 0} {}
   void describe(Fields& fields) override;
 };
 

@@ -1,0 +1,27 @@
+#include "src/heads/passes.h"
+
+#include "modules/attention/attention.h"
+#include "modules/base/error.h"
+#include "modules/tensor/torch.h"
+
+namespace headlab {
+
+void Examples::describe_examples(Fields& fields, const std::string& what) {
+  fields.add("split", split, what).one_of({"train", "valid", "test"});
+  fields.add("limit", limit, "the first examples alone").at_least(0).unit("examples").means("0: all");
+  fields.add("max_tokens", max_tokens, "tokens of a batch, padding included").at_least(1).unit("tokens");
+}
+
+Readings readings_of(const Batch& inputs) {
+  const bool pair = inputs.source_BS.defined();
+  return {pair ? inputs.source_BS : inputs.target_BT, pair ? inputs.source_mask_BS : inputs.target_mask_BT, inputs.target_BT,
+          inputs.target_mask_BT};
+}
+
+void refuse_routing(const Model& model, const std::string& who, const std::string& what, const std::string& way_out) {
+  for (const auto& [site, mixer] : model.mixers())
+    if (const auto* attention = dynamic_cast<const Attention*>(mixer); attention && attention->routes())
+      throw UsageError(who + ": " + to_string(site) + " routes tokens to heads, so that a head has " + what + " of some tokens alone" + way_out);
+}
+
+}  // namespace headlab
