@@ -44,6 +44,7 @@ struct HeadPlan {
   Tensor chosen_BTk;              // long: the experts (positions) of each token; undefined: every head for every token
   Tensor weight_BTk;              // their weights
   std::vector<int64_t> window_H;  // keys a head sees, itself included; empty: no window; 0: none for that head
+  Tensor allowed_BHTS;            // bool, beside what the call says: true = this head may attend; undefined: all
 };
 
 /// The sizes of one attention, shared by its slots. Removing heads changes it; original head numbers stay.
@@ -80,6 +81,7 @@ struct HeadBlock {
   Tensor q_BHTK, k_BGSK, v_BGSK;
   int64_t window = 0;  // 0: none
   Tensor bias;         // added to the scores, broadcastable to [B,H,T,S]; undefined: none
+  Tensor allowed;      // bool [B,H,T,S], true = may attend; undefined: all
 };
 
 }  // namespace headlab

@@ -1,8 +1,10 @@
 #include <algorithm>
 
 #include "modules/attention/attention.h"
+#include "modules/attention/gate/role_masks.h"
 #include "modules/attention/gate/route_experts.h"
 #include "modules/attention/gate/windows.h"
+#include "modules/attention/position/offset.h"
 #include "modules/attention/position/rope.h"
 #include "modules/attention/project/standard.h"
 
@@ -27,6 +29,9 @@ void attention_rules(const AttentionOptions& options, int64_t width, bool cross,
     const auto problem = rope_problem(options.position.as<RopeOptions>(), head_width);
     if (!problem.empty()) problems.add(at("position"), problem);
   }
+  if (position == "offset" && static_cast<int64_t>(options.position.as<OffsetOptions>().offsets.size()) != options.heads)
+    problems.add(at("position.offsets"), "expected an offset for each of " + std::to_string(options.heads) + " heads, got " +
+                                             std::to_string(options.position.as<OffsetOptions>().offsets.size()));
   if (cross && positions().traits(position).self_alone)
     problems.add(at("position"),
                  position + ": expected a self-attention; a cross-attention's queries and keys share no positions");
@@ -42,15 +47,20 @@ void attention_rules(const AttentionOptions& options, int64_t width, bool cross,
   for (std::size_t i = 0; i < options.gates.items.size(); ++i) {
     const auto& gate = options.gates.items[i];
     const auto where = at("gates[" + std::to_string(i) + "]");
+    if (cross && gates().traits(gate.type()).self_alone)
+      problems.add(where, gate.type() + ": expected a self-attention; a cross-attention's queries and keys share no positions");
+    if (gate.type() == "role_masks" && gate.as<RoleMasksOptions>().roles.size() > static_cast<std::size_t>(options.heads))
+      problems.add(where + ".roles", "expected at most a role for each of " + std::to_string(options.heads) + " heads, got " +
+                                         std::to_string(gate.as<RoleMasksOptions>().roles.size()));
     if (gate.type() == "windows") {
       const auto count = gate.as<WindowsOptions>().windows.size();
-      if (cross) problems.add(where, "windows: expected a self-attention; a cross-attention's queries and keys share no positions");
       if (count != 1 && count != static_cast<std::size_t>(options.heads))
         problems.add(where + ".windows", "expected one window, or one for each of " + std::to_string(options.heads) + " heads, got " + std::to_string(count));
     }
     if (gate.type() == "route_experts") {
       routed = true;
-      const auto k = gate.as<RouteExpertsOptions>().k;
+      const auto k = gate.as<RouteExpertsOptions>().k, shared = gate.as<RouteExpertsOptions>().shared;
+      if (shared >= k) problems.add(where + ".shared", "expected less than k (" + std::to_string(k) + "), got " + std::to_string(shared));
       if (k > options.heads)
         problems.add(where + ".k", "expected at most the number of heads (" + std::to_string(options.heads) + "), got " + std::to_string(k));
     }

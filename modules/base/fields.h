@@ -122,12 +122,14 @@ class Field {
   Field& or_number() { number_too = true; return *this; }                  // a string that may be written as a number
   Field& file() { is_file = true; return *this; }                          // a file that must be there before a run
   Field& metric() { is_metric = true; return *this; }                      // names a metric of the task, or several
+  Field& task() { is_task = true; return *this; }                          // names one of the spec's further tasks
+  Field& role() { is_role = true; return *this; }                          // names roles that the tasks tell; "" is none
 
   std::string name, help, unit_, sentinel;
   Value value;
   std::optional<double> minimum, maximum, exclusive_minimum, exclusive_maximum;
   std::vector<std::string> choices;
-  bool is_required = false, number_too = false, is_file = false, is_metric = false;
+  bool is_required = false, number_too = false, is_file = false, is_metric = false, is_task = false, is_role = false;
 };
 
 /// Collects the fields of one options instance. Names are unique within a struct.

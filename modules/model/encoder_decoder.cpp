@@ -8,7 +8,7 @@ namespace {
 class EncoderDecoderStepper : public Stepper {
  public:
   EncoderDecoderStepper(EncoderDecoder& model, const Batch& batch, Forward& run)
-      : model_(model), mask_BS_(batch.source_mask_BS), memory_BSD_(model.encode(batch.source_BS, mask_BS_, run)), state_(model.start()) {}
+      : model_(model), mask_BS_(batch.source_mask_BS), memory_BSD_(model.encode(batch, run)), state_(model.start()) {}
 
   Tensor step(const Tensor& ids_BT, Forward& run) override {
     const auto hidden = model_.decode(ids_BT, positions_of(ids_BT, state_.length), memory_BSD_, mask_BS_, {}, &state_, run);
@@ -100,6 +100,13 @@ Tensor EncoderDecoder::encode(const Tensor& source_BS, const Tensor& mask_BS, Fo
   return encoder->forward(source_embed->forward(source_table(), source_BS, positions), call);
 }
 
+Tensor EncoderDecoder::encode(const Batch& batch, Forward& run) {
+  run.side = batch.side;
+  const auto memory = encode(batch.source_BS, batch.source_mask_BS, run);
+  run.side.clear();  // the decoder reads another text
+  return memory;
+}
+
 Tensor EncoderDecoder::decode(const Tensor& target_BT, const Tensor& positions, const Tensor& memory_BSD,
                               const Tensor& source_mask_BS, const Tensor& query_mask_BT, StackState* state, Forward& run) {
   const auto products = autocast();
@@ -116,7 +123,7 @@ Tensor EncoderDecoder::decode(const Tensor& target_BT, const Tensor& positions, 
 }
 
 Tensor EncoderDecoder::hidden(const Batch& batch, Forward& run) {
-  const auto memory = encode(batch.source_BS, batch.source_mask_BS, run);
+  const auto memory = encode(batch, run);
   return decode(batch.target_BT, positions_of(batch.target_BT), memory, batch.source_mask_BS, batch.target_mask_BT, nullptr, run);
 }
 

@@ -29,6 +29,8 @@ class EncoderDecoder : public Model {
   std::shared_ptr<torch::nn::Module> clone(const std::optional<torch::Device>& device = std::nullopt) const override;
 
   /// source_BS (mask: true = a token) -> memory_BSD
+  /// The memory of a batch's sources, with what its `side` tells of them.
+  Tensor encode(const Batch& batch, Forward& run);
   Tensor encode(const Tensor& source_BS, const Tensor& mask_BS, Forward& run);
   /// The next T target ids -> hidden_BTD. With a state: `positions` [T] are where they stand, and memory may be undefined
   /// once the state has seen it. query_mask_BT is for losses alone: padding on the right hides nothing from real tokens.

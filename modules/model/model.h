@@ -10,6 +10,7 @@ namespace headlab {
 struct Batch {
   Tensor source_BS, source_mask_BS;  // mask: bool, true = a token; undefined: no padding
   Tensor target_BT, target_mask_BT;  // what the decoder reads
+  std::map<std::string, Tensor> side = {};  // what else the data tells of the text that is read (of the source, where there are two)
 };
 
 /// Generates one token after another.

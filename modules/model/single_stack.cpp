@@ -65,6 +65,7 @@ Tensor SingleStack::read(const Tensor& ids_BT, const Tensor& positions, const Te
 }
 
 Tensor SingleStack::hidden(const Batch& batch, Forward& run) {
+  run.side = batch.side;
   return read(batch.target_BT, positions_of(batch.target_BT), batch.target_mask_BT, nullptr, run);
 }
 

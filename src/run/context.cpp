@@ -21,8 +21,8 @@ HeadTable kept_heads(const Checkpoint& saved, const std::filesystem::path& folde
 }  // namespace
 
 RunContext::RunContext(const RunSpec& spec, std::shared_ptr<Task> task, RunFolder folder, Console& console,
-                       torch::Device device, std::function<bool()> stop)
-    : spec_(spec), task_(std::move(task)), folder_(std::move(folder)), console_(console), device_(device), stop_(std::move(stop)) {
+                       torch::Device device, std::function<bool()> stop, std::map<std::string, std::shared_ptr<Task>> further)
+    : spec_(spec), task_(std::move(task)), further_(std::move(further)), folder_(std::move(folder)), console_(console), device_(device), stop_(std::move(stop)) {
   const auto file = folder_.path / "results.json";
   try {
     if (std::filesystem::exists(file)) results_ = read_ordered_json_file(file);

@@ -23,10 +23,11 @@ struct RunFolder {
 class RunContext {
  public:
   RunContext(const RunSpec& spec, std::shared_ptr<Task> task, RunFolder folder, Console& console, torch::Device device,
-             std::function<bool()> stop);
+             std::function<bool()> stop, std::map<std::string, std::shared_ptr<Task>> further = {});
 
   const RunSpec& spec() const { return spec_; }
-  const Task& task() const { return *task_; }
+  /// One of the spec's further tasks by its name; empty: the spec's task.
+  const Task& task(const std::string& name = "") const { return name.empty() ? *task_ : *further_.at(name); }
   const RunFolder& folder() const { return folder_; }
   Console& console() { return console_; }
   torch::Device device() const { return device_; }
@@ -70,6 +71,7 @@ class RunContext {
  private:
   const RunSpec& spec_;
   std::shared_ptr<Task> task_;
+  std::map<std::string, std::shared_ptr<Task>> further_;
   RunFolder folder_;
   Console& console_;
   torch::Device device_;

@@ -154,17 +154,33 @@ RunOutcome run_variant(const RunVariant& variant, const std::string& spec_path, 
   task_context.spec_folder = std::filesystem::path(spec_path).parent_path().string();
   task_context.seed = static_cast<uint64_t>(spec.seed);
   task_context.files = saved_files(folder.path);
-  std::shared_ptr<Task> task = tasks().make(spec.task, task_context);
+  std::shared_ptr<Task> task = make_task(spec.task, task_context);
   for (const auto& [name, bytes] : task->files()) write_file_atomically(folder.path / name, bytes);
   console.line("data", task->summary());
+  std::map<std::string, std::shared_ptr<Task>> further;
+  auto longest = task->longest();
+  for (std::size_t i = 0; i < spec.tasks.size(); ++i) {
+    auto shared = task_context;
+    shared.files = task->files();  // one vocabulary for all
+    const auto& named = spec.tasks[i];
+    const auto one = make_task(named.task, shared);
+    const auto size = [](const ModelContext& c) {
+      return std::to_string(c.source_vocabulary) + ", " + std::to_string(c.target_vocabulary) + " tokens and " + std::to_string(c.classes) + " classes";
+    };
+    if (size(one->context()) != size(task->context()))
+      throw UsageError("tasks[" + std::to_string(i) + "]: expected the vocabularies of the spec's task (" + size(task->context()) + "), got " + size(one->context()));
+    console.line("data", named.name + ": " + one->summary());
+    longest = std::max(longest, one->longest());
+    further[named.name] = one;
+  }
 
-  RunContext context(spec, task, folder, console, device, [&stop] { return stop.load(); });
+  RunContext context(spec, task, folder, console, device, [&stop] { return stop.load(); }, further);
   nlohmann::ordered_json whole_model;
   {
     const auto model = context.model("initial");
     whole_model = {{"parameters", model->parameter_count()}, {"heads", heads_of(model->heads()).size()}};
-    if (task->longest() > model->max_length())
-      throw UsageError("model.embedding.max_length: expected at least " + std::to_string(task->longest()) +
+    if (longest > model->max_length())
+      throw UsageError("model.embedding.max_length: expected at least " + std::to_string(longest) +
                        ", the longest text of the data in tokens, got " + std::to_string(model->max_length()));
     console.line("model", spec.model.type() + ", heads " + head_counts(*model) + ", " +
                               short_number(static_cast<double>(model->parameter_count())) + " parameters");
@@ -178,6 +194,7 @@ RunOutcome run_variant(const RunVariant& variant, const std::string& spec_path, 
   results["command"] = flags.command;
   results["seed"] = spec.seed;
   results["data"] = task->report();
+  for (const auto& [name, one] : further) results["tasks"][name] = one->report();
   results["model"] = std::move(whole_model);
   // Data may lie beside the spec: whoever opens the run again looks there too.
   results["spec_folder"] = std::filesystem::absolute(spec_path).parent_path().lexically_normal().string();

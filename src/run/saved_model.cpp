@@ -20,7 +20,7 @@ std::shared_ptr<Task> task_of(const RunSpec& spec, const std::filesystem::path& 
   if (!files.empty())
     for (const auto& entry : std::filesystem::directory_iterator(files))
       if (entry.path().extension() == ".model") context.files[entry.path().filename().string()] = read_file(entry.path());
-  return tasks().make(spec.task, context);
+  return make_task(spec.task, context);
 }
 
 }  // namespace

@@ -48,18 +48,47 @@ void visit_texts(Options& options, const std::string& path, const Visit& visit) 
   }
 }
 
-// Every metric that a stage names must be one of the task's.
-void metric_rules(Choices stages, const std::string& path, const MetricNames& metrics, const std::string& task, Problems& problems) {
-  visit_texts(stages, path, [&](const Field& field, const std::string& place, const std::string& metric) {
-    if (field.is_metric && !metrics.has(metric))
-      problems.add(place, "the task " + task + " has no metric " + in_quotes(metric) + did_you_mean(metric, metrics.all) +
-                              " (it has: " + listed(metrics.all) + ")");
+// Every metric that a stage names must be one of its task's. `tasks`: by name, the spec's own by "".
+void metric_rules(Choices stages, const std::string& path, const std::map<std::string, const Choice*>& tasks, Problems& problems) {
+  for (std::size_t i = 0; i < stages.items.size(); ++i) {
+    auto& stage = stages.items[i];
+    const auto place = item_path(path, i) + "." + stage.type();
+    Fields fields;
+    stage.options().describe(fields);
+    for (const auto& field : fields.all())  // a stage of stages: each has a task of its own
+      if (auto* const* inner = std::get_if<Choices*>(&field.value); inner && (*inner)->keyed) metric_rules(**inner, key_path(place, field.name), tasks, problems);
+    const auto found = tasks.find(common_of(stage).task);
+    const auto* rules = found == tasks.end() ? nullptr : dynamic_cast<const TaskRules*>(&found->second->options());
+    if (!rules) continue;
+    const auto metrics = rules->metrics();
+    visit_texts(stage.options(), place, [&](const Field& field, const std::string& at, const std::string& metric) {
+      if (field.is_metric && !metrics.has(metric) && at.find(".stages[", place.size()) == std::string::npos)
+        problems.add(at, "the task " + found->second->type() + " has no metric " + in_quotes(metric) + did_you_mean(metric, metrics.all) +
+                             " (it has: " + listed(metrics.all) + ")");
+    });
+  }
+}
+
+// Every role that a head of the model has must be told by one of the tasks.
+void role_rules(Choice model, const std::map<std::string, const Choice*>& tasks, Problems& problems) {
+  std::vector<std::string> told;
+  for (const auto& [name, task] : tasks)
+    if (const auto* rules = dynamic_cast<const TaskRules*>(&task->options()))
+      for (const auto& role : rules->roles.items) told.push_back(role_name(role));
+  visit_texts(model.options(), "model", [&](const Field& field, const std::string& place, const std::string& role) {
+    if (field.is_role && !role.empty() && std::find(told.begin(), told.end(), role) == told.end())
+      problems.add(place, "no task tells the role " + in_quotes(role) + did_you_mean(role, told) + "; expected it in task.roles (told: " + listed(told) + ")");
   });
 }
 
 }  // namespace
 
 const Catalogue& stage_catalogue() { return stages().catalogue(); }
+
+void NamedTask::describe(Fields& fields) {
+  fields.add("name", name, "what stages call it").required();
+  fields.add("task", task, "data, and what is learnt from it");
+}
 
 void RunSpec::describe(Fields& fields) {
   fields.add("name", name, "what the run folder is called").required();
@@ -70,6 +99,7 @@ void RunSpec::describe(Fields& fields) {
   fields.add("precision", precision, "type of weights and arithmetic; bfloat16: weights and sums in float32, matrix products in bfloat16")
       .one_of({"float32", "float64", "bfloat16"});
   fields.add("task", task, "data, and what is learnt from it");
+  fields.add("tasks", tasks, "further tasks, which stages name: of the same vocabularies");
   fields.add("model", model, "the Transformer");
   fields.add("stages", stages, "what is done, in order").required();
   fields.add("sweep", sweep, "a grid {key: [values]} or a list of {key: value}: one run each");
@@ -96,10 +126,23 @@ std::string not_a_folder(const std::string& name) {
 
 void RunSpec::rules(Problems& problems) const {
   if (!name.empty() && !names_a_folder(name)) return problems.add("name", not_a_folder(name));
-  if (const auto* rules = dynamic_cast<const TaskRules*>(&task.options())) {
-    rules->model_rules(model, problems);
-    metric_rules(stages, "stages", rules->metrics(), task.type(), problems);
+  std::map<std::string, const Choice*> by_name{{"", &task}};
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    const auto place = item_path("tasks", i);
+    if (!by_name.emplace(tasks[i].name, &tasks[i].task).second)
+      problems.add(place + ".name", tasks[i].name.empty() ? "expected a name" : "two tasks are called " + in_quotes(tasks[i].name));
+    names.push_back(tasks[i].name);
   }
+  for (const auto& [name, one] : by_name)
+    if (const auto* rules = dynamic_cast<const TaskRules*>(&one->options())) rules->model_rules(model, problems);
+  auto texts = stages;  // visited to read
+  visit_texts(texts, "stages", [&](const Field& field, const std::string& place, const std::string& name) {
+    if (field.is_task && !by_name.count(name))
+      problems.add(place, "no task is called " + in_quotes(name) + did_you_mean(name, names) + " (tasks: " + listed(names) + ")");
+  });
+  metric_rules(stages, "stages", by_name, problems);
+  role_rules(model, by_name, problems);
   if (stages.items.empty()) problems.add("stages", "expected at least one stage, such as \"train\"");
   check_stages(stages, "stages", {}, problems);
 }
@@ -137,6 +180,7 @@ const StageCommon& common_of(const Choice& stage) { return dynamic_cast<const St
 void StageCommon::describe_common(Fields& fields, const std::string& type) {
   fields.add("name", name, "what results and other stages call it").means("absent: " + type);
   fields.add("model", model, "the stage whose model it starts from, or \"initial\"").means("absent: the latest model");
+  fields.add("task", task, "one of the spec's tasks").task().means("absent: the spec's task");
 }
 
 namespace {

@@ -12,6 +12,13 @@ namespace headlab {
 
 const Catalogue& stage_catalogue();
 
+/// A task beside the spec's own, of the same vocabularies: to learn from first, to hold on to, to be measured on.
+struct NamedTask : Described<NamedTask> {
+  std::string name;
+  Choice task{task_catalogue, "translation"};
+  void describe(Fields& fields) override;
+};
+
 /// What a run does: a spec, read.
 struct RunSpec : Described<RunSpec> {
   std::string name, question, paper;
@@ -19,6 +26,7 @@ struct RunSpec : Described<RunSpec> {
   std::string device = "cpu";
   std::string precision = "float32";
   Choice task{task_catalogue, "translation"};
+  std::vector<NamedTask> tasks;
   Choice model{model_catalogue, "encoder_decoder"};
   Choices stages{stage_catalogue, true, {}};
   nlohmann::ordered_json sweep, arms;
@@ -33,6 +41,7 @@ struct RunSpec : Described<RunSpec> {
 struct StageCommon {
   std::string name;   // what results, other stages and claims call it
   std::string model;  // the stage whose model it starts from
+  std::string task;   // one of the spec's tasks; empty: its task
   void describe_common(Fields& fields, const std::string& type);
 };
 

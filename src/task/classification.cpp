@@ -76,6 +76,7 @@ void ClassificationOptions::describe(Fields& fields) {
   fields.add("max_length", max_length, "longer training texts are skipped; bos and eos count")
       .at_least(1)
       .unit("tokens");
+  describe_roles(fields);
 }
 
 MetricNames ClassificationOptions::metrics() const {
@@ -126,7 +127,7 @@ Classification::Classification(const ClassificationOptions& options, const TaskC
              with_commas(tokenizer_->size()) + "; " + skipped.text();
 }
 
-TokenBatch Classification::batch(const std::string& split, const std::vector<int64_t>& examples,
+TokenBatch Classification::collect(const std::string& split, const std::vector<int64_t>& examples,
                                  torch::Device device) const {
   const auto& part = part_of(parts_, split);
   std::vector<int64_t> targets;

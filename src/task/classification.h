@@ -38,7 +38,7 @@ struct ClassificationOptions : Described<ClassificationOptions>, TaskRules {
 class Classification : public OneTextTask {
  public:
   Classification(const ClassificationOptions& options, const TaskContext& context);
-  TokenBatch batch(const std::string& split, const std::vector<int64_t>& examples, torch::Device device) const override;
+  TokenBatch collect(const std::string& split, const std::vector<int64_t>& examples, torch::Device device) const override;
   MetricNames metrics() const override { return ClassificationOptions().metrics(); }
   Evaluation evaluate(Model& model, const EvaluateOptions& options,
                       const Intervention& with) const override;

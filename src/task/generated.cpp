@@ -22,6 +22,7 @@ void GeneratedTaskOptions::describe(Fields& fields) {
       .one_of({"pair", "sequence"})
       .means("absent: pair for exercises of pairs");
   fields.add("score", score, "what training asks: the answers, or all that follows").one_of({"answers", "all"});
+  describe_roles(fields);
 }
 
 Form GeneratedTaskOptions::form() const {
@@ -63,8 +64,17 @@ void GeneratedTaskOptions::model_rules(const Choice& model, Problems& problems) 
   }
 }
 
-GeneratedTask::GeneratedTask(const GeneratedTaskOptions& options, const TaskContext&)
-    : data_(generate(options.data)), pairs_(options.pairs()) {
+namespace {
+
+GeneratedOptions seeded(GeneratedOptions options, uint64_t run) {
+  if (options.seed < 0) options.seed = static_cast<int64_t>(run);
+  return options;
+}
+
+}  // namespace
+
+GeneratedTask::GeneratedTask(const GeneratedTaskOptions& options, const TaskContext& context)
+    : data_(generate(seeded(options.data, context.seed))), pairs_(options.pairs()) {
   std::string counts;
   for (const auto& split : split_names()) {
     parts_[split] = prepared(data_.parts.at(split), split == "train" && options.score == "all");
@@ -133,7 +143,7 @@ std::pair<std::vector<int64_t>, std::vector<int64_t>> GeneratedTask::lengths(con
   return {source, target};
 }
 
-TokenBatch GeneratedTask::batch(const std::string& split, const std::vector<int64_t>& examples,
+TokenBatch GeneratedTask::collect(const std::string& split, const std::vector<int64_t>& examples,
                                 torch::Device device) const {
   const auto& part = part_of(parts_, split);
   std::vector<std::vector<int64_t>> sources, inputs;

@@ -119,6 +119,7 @@ void LanguageModelOptions::describe(Fields& fields) {
       .at_least(1)
       .unit("tokens")
       .means("absent: block");
+  describe_roles(fields);
 }
 
 void LanguageModelOptions::rules(Problems& problems) const {
@@ -209,7 +210,7 @@ std::pair<std::vector<int64_t>, std::vector<int64_t>> LanguageModel::lengths(con
   return {{}, lengths};
 }
 
-TokenBatch LanguageModel::batch(const std::string& split, const std::vector<int64_t>& examples,
+TokenBatch LanguageModel::collect(const std::string& split, const std::vector<int64_t>& examples,
                                 torch::Device device) const {
   const auto& part = part_of(parts_, split);
   std::vector<std::vector<int64_t>> inputs;

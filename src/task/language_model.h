@@ -62,7 +62,8 @@ class LanguageModel : public Task, public WritesText {
   std::string summary() const override { return summary_; }
   nlohmann::ordered_json report() const override { return report_; }
   std::pair<std::vector<int64_t>, std::vector<int64_t>> lengths(const std::string& split) const override;
-  TokenBatch batch(const std::string& split, const std::vector<int64_t>& examples, torch::Device device) const override;
+  TokenBatch collect(const std::string& split, const std::vector<int64_t>& examples, torch::Device device) const override;
+  std::string token(int64_t id) const override { return codec_->decode({id}); }
   MetricNames metrics() const override { return LanguageModelOptions().metrics(); }
   Evaluation evaluate(Model& model, const EvaluateOptions& options,
                       const Intervention& with) const override;

@@ -12,6 +12,11 @@ TextIds text_ids(const Tokenizer& tokenizer) {
   return {tokenizer.pad_id(), tokenizer.bos_id(), tokenizer.eos_id(), tokenizer.unk_id()};
 }
 
+std::string written(const Tokenizer& tokenizer, int64_t id) {
+  if (id == tokenizer.pad_id() || id == tokenizer.bos_id() || id == tokenizer.eos_id() || id == tokenizer.unk_id()) return "";
+  return tokenizer.decode({id});
+}
+
 Tokenizer one_tokenizer(const TokenizerOptions& options, const std::vector<std::string>& lines,
                         const TaskContext& context) {
   if (const auto* saved = context.file("tokenizer.model")) return Tokenizer::from_bytes(*saved);

@@ -10,6 +10,9 @@ namespace headlab {
 /// The special ids of a tokenizer.
 TextIds text_ids(const Tokenizer& tokenizer);
 
+/// What a person would write for an id: its piece without the mark of a word's beginning; "" for a special id.
+std::string written(const Tokenizer& tokenizer, int64_t id);
+
 /// The tokenizer of an earlier run, of the options' file, or trained on these lines.
 Tokenizer one_tokenizer(const TokenizerOptions& options, const std::vector<std::string>& lines,
                         const TaskContext& context);
@@ -36,6 +39,7 @@ class OneTextTask : public Task {
   nlohmann::ordered_json report() const override { return report_; }
   std::pair<std::vector<int64_t>, std::vector<int64_t>> lengths(const std::string& split) const override;
   TextKind reads() const override { return {text_ids(*tokenizer_), false}; }
+  std::string token(int64_t id) const override { return written(*tokenizer_, id); }
   std::map<std::string, std::string> files() const override;
 
  protected:

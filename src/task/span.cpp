@@ -156,6 +156,7 @@ void SpanOptions::describe(Fields& fields) {
       .at_least(1)
       .unit("tokens");
   fields.add("max_answer", max_answer, "longest answer that is given").at_least(1).unit("tokens");
+  describe_roles(fields);
 }
 
 MetricNames SpanOptions::metrics() const { return {{"exact_match", "f1", "loss"}, {"exact_match", "f1", "loss"}}; }
@@ -244,7 +245,7 @@ SpanTask::SpanTask(const SpanOptions& options, const TaskContext& context) : max
       counts + " questions; " + options.tokenizer.type + " " + with_commas(tokenizer_->size()) + "; " + skipped.text();
 }
 
-TokenBatch SpanTask::batch(const std::string& split, const std::vector<int64_t>& examples, torch::Device device) const {
+TokenBatch SpanTask::collect(const std::string& split, const std::vector<int64_t>& examples, torch::Device device) const {
   const auto& part = part_of(parts_, split);
   std::vector<int64_t> targets;
   for (const auto number : examples) {

@@ -108,6 +108,7 @@ void TaggingOptions::describe(Fields& fields) {
   fields.add("max_length", max_length, "longer training sentences are skipped; bos and eos count")
       .at_least(1)
       .unit("tokens");
+  describe_roles(fields);
 }
 
 MetricNames TaggingOptions::metrics() const {
@@ -171,7 +172,7 @@ Tagging::Tagging(const TaggingOptions& options, const TaskContext& context) : me
              with_commas(tokenizer_->size()) + "; " + skipped.text();
 }
 
-TokenBatch Tagging::batch(const std::string& split, const std::vector<int64_t>& examples, torch::Device device) const {
+TokenBatch Tagging::collect(const std::string& split, const std::vector<int64_t>& examples, torch::Device device) const {
   const auto& part = part_of(parts_, split);
   auto batch = read(split, examples, device);
   const auto T = batch.inputs.target_BT.size(1);

@@ -33,6 +33,26 @@ void EvaluateOptions::describe(Fields& fields) {
   fields.add("samples", samples, "outputs to show").at_least(0);
 }
 
+TokenBatch Task::batch(const std::string& split, const std::vector<int64_t>& examples, torch::Device device) const {
+  auto made = collect(split, examples, device);
+  if (roles_) roles_->tell(split, made);
+  return made;
+}
+
+void Task::tell(const Choices& roles) {
+  roles_ = roles.items.empty() ? nullptr : std::make_shared<RoleTeller>(roles, *this);
+}
+
+void TaskRules::describe_roles(Fields& fields) {
+  fields.add("roles", roles, "what is told of each text beside its tokens: who may look at whom, for heads with role_masks");
+}
+
+std::shared_ptr<Task> make_task(const Choice& choice, const TaskContext& context) {
+  auto task = tasks().make(choice, context);
+  if (const auto* rules = dynamic_cast<const TaskRules*>(&choice.options()); rules && context.reads_data) task->tell(rules->roles);
+  return task;
+}
+
 void expect_model(const std::string& task, const Choice& model, const std::vector<FittingModel>& fitting,
                   Problems& problems) {
   const auto* output = output_of(model);

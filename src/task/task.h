@@ -8,6 +8,7 @@
 #include "modules/model/model.h"
 #include "src/decode/generate.h"
 #include "src/metrics/names.h"
+#include "src/task/role.h"
 
 namespace headlab {
 
@@ -68,8 +69,13 @@ class Task {
   virtual TextKind reads() const { return {}; }
   /// The special ids of what it says, where that is another text than what it reads.
   virtual TextIds writes() const { return reads().ids; }
-  virtual TokenBatch batch(const std::string& split, const std::vector<int64_t>& examples,
-                           torch::Device device) const = 0;
+  /// These examples, with what the task's roles tell of them (src/task/role.h).
+  TokenBatch batch(const std::string& split, const std::vector<int64_t>& examples, torch::Device device) const;
+  /// The same without roles.
+  virtual TokenBatch collect(const std::string& split, const std::vector<int64_t>& examples,
+                             torch::Device device) const = 0;
+  /// What a person would write for an id that the model reads; "" for a special one.
+  virtual std::string token(int64_t /*id*/) const { return ""; }
   /// What evaluate can measure.
   virtual MetricNames metrics() const = 0;
   /// The metrics asked for (wanted_metrics), of the model as it is `with` an intervention (none: {}). The model is put into
@@ -79,12 +85,19 @@ class Task {
   /// Files that belong to an exported model and a run folder, by name: tokenizers and lists of labels, all named
   /// *.model.
   virtual std::map<std::string, std::string> files() const = 0;
+  /// From now on each batch tells these. Throws UsageError where a role needs what the data has not.
+  void tell(const Choices& roles);
+
+ private:
+  std::shared_ptr<const RoleTeller> roles_;
 };
 
 /// What can be known of a task before its data is read. The options of every task derive from it, so that a spec's
 /// mistakes are found before anything runs.
 struct TaskRules {
+  Choices roles{role_catalogue, false, {}};
   virtual ~TaskRules() = default;
+  void describe_roles(Fields& fields);
   virtual MetricNames metrics() const = 0;
   /// Adds a problem where the model can't do the task; fields are named from the spec's root ("model.output").
   virtual void model_rules(const Choice& model, Problems& problems) const = 0;
@@ -124,6 +137,9 @@ struct TaskContext {
 using Tasks = Registry<Task, const TaskContext&>;
 const Tasks& tasks();
 const Catalogue& task_catalogue();
+
+/// A task that tells the roles of its options. Throws UsageError where the data does not know one.
+std::shared_ptr<Task> make_task(const Choice& task, const TaskContext& context);
 
 /// The names of the parts of the data, in the order they are told: "train", "valid", "test".
 const std::vector<std::string>& split_names();

@@ -124,6 +124,7 @@ void TranslationOptions::describe(Fields& fields) {
   fields.add("data", data, "where the text comes from");
   fields.add("tokenizer", tokenizer, "how text becomes ids");
   fields.add("max_length", max_length, "longer training pairs are skipped").at_least(1).unit("tokens");
+  describe_roles(fields);
 }
 
 MetricNames TranslationOptions::metrics() const {
@@ -203,7 +204,7 @@ std::pair<std::vector<int64_t>, std::vector<int64_t>> Translation::lengths(const
 TextKind Translation::reads() const { return {text_ids(tokenizers_->source), tokenizers_->joint}; }
 TextIds Translation::writes() const { return text_ids(tokenizers_->target); }
 
-TokenBatch Translation::batch(const std::string& split, const std::vector<int64_t>& examples, torch::Device device) const {
+TokenBatch Translation::collect(const std::string& split, const std::vector<int64_t>& examples, torch::Device device) const {
   const auto& pairs = part_of(parts_, split).pairs;
   const auto& target_tokenizer = tokenizers_->target;
   std::vector<std::vector<int64_t>> sources, inputs;

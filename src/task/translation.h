@@ -39,7 +39,8 @@ class Translation : public Task, public KnowsTrees {
   std::pair<std::vector<int64_t>, std::vector<int64_t>> lengths(const std::string& split) const override;
   TextKind reads() const override;
   TextIds writes() const override;
-  TokenBatch batch(const std::string& split, const std::vector<int64_t>& examples, torch::Device device) const override;
+  std::string token(int64_t id) const override { return written(tokenizers_->source, id); }
+  TokenBatch collect(const std::string& split, const std::vector<int64_t>& examples, torch::Device device) const override;
   MetricNames metrics() const override { return TranslationOptions().metrics(); }
   Evaluation evaluate(Model& model, const EvaluateOptions& options, const Intervention& with) const override;
   std::map<std::string, std::string> files() const override;

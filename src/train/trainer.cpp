@@ -54,6 +54,7 @@ void TrainOptions::describe(Fields& fields) {
   fields.add("rates", rates, "how fast chosen parameters learn; of several entries that choose one, the last counts");
   fields.add("penalties", penalties, "what keeps weights small");
   fields.add("head_masks", head_masks, "heads that each update goes without");
+  fields.add("anchor", anchor, "what is learned beside, to hold on to what the model can do");
   fields.add("augment", augment, "noise in what the model reads");
   fields.add("log_every", log_every, "steps between reports").at_least(1).unit("steps");
   fields.add("validate_every", validate_every, "steps between validations").at_least(0).unit("steps").means("0: none");
@@ -61,6 +62,11 @@ void TrainOptions::describe(Fields& fields) {
   fields.add("keep_checkpoints", keep_checkpoints, "checkpoints that stay").at_least(1);
   fields.add("validate", validate, "what a validation measures");
   fields.add("early_stopping", early_stopping, "when to stop before the last step, and to go back to the best");
+}
+
+void AnchorOptions::describe(Fields& fields) {
+  fields.add("task", task, "one of the spec's tasks, whose batches no head mask touches").task().means("absent: no anchor");
+  fields.add("batch", batch, "its batches, one in each update");
 }
 
 void TrainOptions::rules(Problems& problems) const {
@@ -73,7 +79,8 @@ void TrainOptions::rules(Problems& problems) const {
     problems.add("early_stopping.metric", unknown_name("metric", early_stopping.metric, measured) + "; name it in validate.metrics");
 }
 
-Trainer::Trainer(Model& model, const Task& task, const TrainOptions& options, int64_t d_model, uint64_t seed)
+Trainer::Trainer(Model& model, const Task& task, const TrainOptions& options, int64_t d_model, uint64_t seed,
+                 const Task* anchor)
     : model_(model),
       task_(task),
       options_(options),
@@ -84,7 +91,9 @@ Trainer::Trainer(Model& model, const Task& task, const TrainOptions& options, in
       head_masks_(head_masks_of(options.head_masks, model)),
       augment_(options.augment, task.reads(), !task.lengths("train").first.empty(), seed),
       order_(sources_of(task), task.lengths("train").second, options.batch, seed),
+      anchor_(anchor),
       stopping_(options.early_stopping) {
+  if (anchor_) anchor_order_.emplace(sources_of(*anchor_), anchor_->lengths("train").second, options.anchor.batch, text_hash("anchor") ^ seed);
   torch::manual_seed(seed);  // dropout; a resume replaces it
 }
 
@@ -132,14 +141,19 @@ void Trainer::one_step() {
     batches.push_back(next_batch());
     tokens += batches.back().tokens;
   }
-  const auto scale = head_scale(batches, tokens);
+  const auto masked = batches.size();
+  if (anchor_) {
+    batches.push_back(anchor_->batch("train", anchor_order_->next(), model_.device()));
+    tokens += batches.back().tokens;
+  }
+  const auto scale = head_scale({batches.begin(), batches.begin() + static_cast<std::ptrdiff_t>(masked)}, tokens);
   for (const auto& [name, parameter] : rates_.trained()) const_cast<Tensor&>(parameter).mutable_grad() = Tensor();
   Tensor loss, nll;
   std::map<std::string, Tensor> aux;
   for (std::size_t i = 0; i < batches.size(); ++i) {
     Forward run;
     run.noise_seed = noise_seed(i);
-    run.scale = scale;
+    if (i < masked) run.scale = scale;
     const auto part = token_loss(model_, batches[i], options_.label_smoothing, run);
     auto objective = part.sum / static_cast<double>(tokens);
     loss = loss.defined() ? loss + objective.detach() : objective.detach();
@@ -252,6 +266,7 @@ Checkpoint Trainer::checkpoint() const {
                 {"seconds", seconds_},
                 {"recent", {{"steps", recent_steps_}, {"tokens", recent_tokens_}, {"seconds", recent_seconds_},
                             {"loss", sum(loss_)}, {"nll", sum(nll_)}, {"grad_norm", sum(norm_)}, {"aux", aux}}}};
+  if (anchor_order_) made.state["anchor"] = {{"epoch", anchor_order_->place().epoch}, {"batch", anchor_order_->place().batch}};
   if (stopping_.on()) made.state["best"] = stopping_.state();
   if (annotate) annotate(made.state);
   return made;
@@ -265,6 +280,7 @@ bool Trainer::resume(const std::filesystem::path& folder) try {
   rates_.restore(saved.optimizer, (*latest / "optimizer.safetensors").string());
   const auto& state = saved.state;
   order_.restore({state.at("data").at("epoch"), state.at("data").at("batch")});
+  if (anchor_order_) anchor_order_->restore({state.at("anchor").at("epoch"), state.at("anchor").at("batch")});
   set_rng_states(state.at("rng"));
   step_ = state.at("step");
   tokens_ = state.at("tokens");

@@ -17,6 +17,13 @@
 
 namespace headlab {
 
+/// A second task whose batches stand beside those of the first in each update, untouched by head masks.
+struct AnchorOptions : Described<AnchorOptions> {
+  std::string task;
+  BatchOptions batch;
+  void describe(Fields& fields) override;
+};
+
 struct TrainOptions : Described<TrainOptions> {
   int64_t steps = 1000;
   BatchOptions batch;
@@ -28,6 +35,7 @@ struct TrainOptions : Described<TrainOptions> {
   std::vector<RateOptions> rates;
   Choices penalties{penalty_catalogue, false, {}};
   Choices head_masks{head_mask_catalogue, false, {}};
+  AnchorOptions anchor;
   Choices augment{augmentation_catalogue, false, {}};
   int64_t log_every = 50;
   int64_t validate_every = 0;
@@ -56,11 +64,15 @@ struct TrainReport {
 /// Head masks multiply what each head gives, all batches of a step alike; several are multiplied. Their draws are of their own, so
 /// that a mask of no head leaves the bits of the training as they are.
 ///
+/// An anchor adds a batch of its own to each step, of another task and without head masks; its tokens weigh as much as the
+/// others.          (2508.19697, attention head-level dropout)
+///
 /// With early stopping, the checkpoint of the best validation so far stays beside the last ones, and the model is left with
 /// its weights.
 class Trainer {
  public:
-  Trainer(Model& model, const Task& task, const TrainOptions& options, int64_t d_model, uint64_t seed);
+  /// `anchor`: the task that options.anchor names; nullptr: none.
+  Trainer(Model& model, const Task& task, const TrainOptions& options, int64_t d_model, uint64_t seed, const Task* anchor = nullptr);
 
   /// Goes on until options.steps, or until early stopping ends it. `report` is called every log_every steps and at the end.
   /// Checkpoints go to `folder` (empty: none). `stop` is asked after each step; true saves and leaves early.
@@ -97,6 +109,8 @@ class Trainer {
   std::vector<std::shared_ptr<HeadMask>> head_masks_;
   Augment augment_;
   BatchOrder order_;
+  const Task* anchor_;
+  std::optional<BatchOrder> anchor_order_;
   EarlyStopping stopping_;
   TensorMap best_;  // the weights of the best validation; empty before it, and without early stopping
   int64_t step_ = 0, tokens_ = 0;

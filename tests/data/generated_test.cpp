@@ -427,6 +427,27 @@ TEST_CASE("sentiment is the sign of good less bad words, turned by negators; the
   std::set<std::string> classes;
   for (const auto& [symbol, its] : class_of) classes.insert(its);
   CHECK(classes.size() == 2);
+  // The same symbols have the same classes where something else is asked, or they are drawn by another law.
+  std::map<std::string, int64_t> times;
+  each_example(R"({"type": "rarest", "vocabulary": 20, "law": "uniform", "asked": "most", "length": {"min": 6, "max": 6}})", [&](const Shown& one, bool) {
+    int64_t ones = 0;
+    for (const auto& symbol : one.read) {
+      ++times[symbol];
+      const auto its = class_of.find(number_of(symbol, 's'));
+      if (its == class_of.end()) return;  // too common to have been the rarest of a text
+      ones += its->second == "1";
+    }
+    CHECK(ones != 3);
+    CHECK(one.answer == Texts{ones > 3 ? "1" : "0"});
+  });
+  int64_t all_symbols = 0;
+  for (const auto& [symbol, count] : times) all_symbols += count;
+  CHECK(times.at("s0") < all_symbols / 10);  // by Zipf's law it would be 28 %
+  each_example(R"({"type": "rarest", "vocabulary": 20, "asked": "back", "back": 2})", [&](const Shown& one, bool) {
+    const auto its = class_of.find(number_of(one.read.at(one.read.size() - 3), 's'));
+    if (its != class_of.end()) CHECK(one.answer == Texts{its->second});
+  });
+  CHECK_THAT(mistake_in(R"({"exercise": {"type": "rarest", "asked": "back", "back": 16}})"), ContainsSubstring("expected less than the shortest text (16), got 16"));
 }
 
 TEST_CASE("a mixture has examples of its parts in proportion, with symbols of their own or shared ones",

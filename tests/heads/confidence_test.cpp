@@ -14,8 +14,8 @@ namespace {
 class EndedTask : public ToyTask {
  public:
   using ToyTask::ToyTask;
-  TokenBatch batch(const std::string& split, const std::vector<int64_t>& examples, torch::Device device) const override {
-    auto batch = ToyTask::batch(split, examples, device);
+  TokenBatch collect(const std::string& split, const std::vector<int64_t>& examples, torch::Device device) const override {
+    auto batch = ToyTask::collect(split, examples, device);
     const auto mask = batch.inputs.source_mask_BS;
     for (std::size_t b = 0; b < examples.size(); ++b) {
       const auto row = static_cast<int64_t>(b);

@@ -5,12 +5,14 @@
 #include <set>
 
 #include "modules/attention/gate/hard_concrete.h"
+#include "modules/attention/gate/role_masks.h"
 #include "modules/attention/gate/route_experts.h"
 #include "modules/attention/gate/scalar.h"
 #include "modules/attention/gate/windows.h"
 #include "modules/attention/mix/concatenate.h"
 #include "modules/attention/mix/low_rank.h"
 #include "modules/attention/position/alibi.h"
+#include "modules/attention/position/offset.h"
 #include "modules/attention/position/rope.h"
 #include "modules/attention/project/mix_heads.h"
 #include "modules/attention/project/standard.h"
@@ -53,6 +55,12 @@ Choice gate(const std::string& type) { return Choice(gate_catalogue, type); }
 Choice windows(std::vector<int64_t> of) {
   auto choice = gate("windows");
   choice.as<WindowsOptions>().windows = std::move(of);
+  return choice;
+}
+
+Choice role_masks(std::vector<std::string> of) {
+  auto choice = gate("role_masks");
+  choice.as<RoleMasksOptions>().roles = std::move(of);
   return choice;
 }
 
@@ -165,6 +173,16 @@ std::vector<Row> attention_rows() {
     a.position.choose("rope");
     a.gates.items = {windows({1, 3, 2, 2})};
   }, self_alone);
+  add("position.offset", "", [](A& a) {
+    a.position.choose("offset");
+    a.position.as<OffsetOptions>().offsets = {0, 1, -1, 3};
+  }, self_alone);
+  add("position.offset", "over groups and windows", [](A& a) {
+    grouped(a, 2);
+    a.position.choose("offset");
+    a.position.as<OffsetOptions>().offsets = {0, 1, 2, 3};
+    a.gates.items = {windows({1, 3, 2, 0})};
+  }, self_alone);
   add("gate.hard_concrete", "", [](A& a) { a.gates.items = {hard_concrete()}; });
   add("gate.scalar", "", [](A& a) { a.gates.items = {gate("scalar")}; });
   add("gate.hard_concrete", "then scalar", [](A& a) { a.gates.items = {hard_concrete(), gate("scalar")}; });
@@ -179,6 +197,10 @@ std::vector<Row> attention_rows() {
   stopped.gradients = "the sum that a weight is divided by is held fixed in the backward pass, by definition";
   add("gate.route_experts", "", [](A& a) { experts(a); }, routed);
   add("gate.route_experts", "weights divided by their sum", [](A& a) { experts(a, "detached_sum"); }, stopped);
+  add("gate.route_experts", "one of them shared", [](A& a) {
+    experts(a);
+    a.gates.items.front().as<RouteExpertsOptions>().shared = 1;
+  }, routed);
   add("mix.concatenate", "", [](A&) {});
   add("mix.concatenate", "no bias", [](A& a) { a.mix.as<ConcatenateOptions>().bias = false; });
   add("mix.low_rank", "", [](A& a) { a.mix.choose("low_rank"); });
@@ -224,6 +246,13 @@ std::vector<Row> model_rows() {
     rows.push_back({entry, with, model_choice("encoder_decoder", options), std::nullopt});
   };
   using O = EncoderDecoderOptions;
+  // Roles are of the text that an encoder reads.
+  add("gate.role_masks", "", [](O& o) { o.encoder.attention.gates.items = {role_masks({"a", "", "b"})}; });
+  add("gate.role_masks", "over groups, with rope and windows", [](O& o) {
+    grouped(o.encoder.attention, 2);
+    o.encoder.attention.position.choose("rope");
+    o.encoder.attention.gates.items = {role_masks({"", "a", "b", "a"}), windows({1, 3, 2, 0})};
+  });
   add("norm.layer_norm", "", [](O&) {});
   add("norm.layer_norm", "without gamma and beta", [](O& o) { o.norm.as<LayerNormOptions>().affine = false; });
   add("norm.rms_norm", "", [](O& o) { o.norm.choose("rms_norm"); });
@@ -315,14 +344,21 @@ Tensor real(const Tensor& x_BT, const Batch& batch) {
   return x_BT.narrow(1, 0, T).index({batch.target_mask_BT});
 }
 
+std::map<std::string, Tensor> each(const std::map<std::string, Tensor>& side, const std::function<Tensor(const Tensor&)>& change) {
+  std::map<std::string, Tensor> changed;
+  for (const auto& [name, tensor] : side) changed[name] = change(tensor);
+  return changed;
+}
+
 Batch rows_of(const Batch& batch, const Tensor& rows) {
   const auto pick = [&](const Tensor& x) { return x.index_select(0, rows); };
-  return {pick(batch.source_BS), pick(batch.source_mask_BS), pick(batch.target_BT), pick(batch.target_mask_BT)};
+  return {pick(batch.source_BS), pick(batch.source_mask_BS), pick(batch.target_BT), pick(batch.target_mask_BT), each(batch.side, pick)};
 }
 
 Batch padded(const Batch& batch, int64_t more) {
   const auto longer = [&](const Tensor& x) { return torch::constant_pad_nd(x, {0, more}); };
-  return {longer(batch.source_BS), longer(batch.source_mask_BS), longer(batch.target_BT), longer(batch.target_mask_BT)};
+  return {longer(batch.source_BS), longer(batch.source_mask_BS), longer(batch.target_BT), longer(batch.target_mask_BT),
+          each(batch.side, [&](const Tensor& x_BSS) { return torch::constant_pad_nd(x_BSS, {0, more, 0, more}); })};
 }
 
 /// Two layers of four heads a stack, as a scale of ones and zeros.
@@ -425,7 +461,8 @@ TEST_CASE("every entry gives logits of the stated shape, for other batches and l
     Forward run;
     CHECK(shape_text(model.hidden(batch, run)) == "[3, 8, 8]");
     const auto one = torch::zeros({1}, torch::kLong);
-    const Batch small{batch.source_BS.narrow(0, 0, 1).narrow(1, 0, 1), {}, batch.target_BT.narrow(0, 0, 1).narrow(1, 0, 1), {}};
+    const Batch small{batch.source_BS.narrow(0, 0, 1).narrow(1, 0, 1), {}, batch.target_BT.narrow(0, 0, 1).narrow(1, 0, 1), {},
+                      each(batch.side, [](const Tensor& x) { return x.narrow(0, 0, 1).narrow(1, 0, 1).narrow(2, 0, 1); })};
     const auto of_one = logits_of(model, small);
     CHECK(shape_text(of_one) == "[1, 1, 11]");
     CHECK(finite(of_one));
@@ -1040,7 +1077,7 @@ namespace {
 
 Batch on(const Batch& batch, torch::Device device) {
   const auto move = [&](const Tensor& x) { return x.defined() ? x.to(device) : x; };
-  return {move(batch.source_BS), move(batch.source_mask_BS), move(batch.target_BT), move(batch.target_mask_BT)};
+  return {move(batch.source_BS), move(batch.source_mask_BS), move(batch.target_BT), move(batch.target_mask_BT), each(batch.side, move)};
 }
 
 /// What must hold of every entry wherever it runs, with the CPU's numbers as the reference.

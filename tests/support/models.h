@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "modules/attention/attention.h"
+#include "modules/attention/gate/role_masks.h"
 #include "modules/model/encoder_decoder.h"
 #include "modules/model/model.h"
 #include "modules/model/single_stack.h"
@@ -136,9 +137,11 @@ inline std::shared_ptr<Model> make_model(const Choice& choice, const ModelContex
 }
 
 /// Three examples, sources of up to S and targets of up to T tokens, some shorter.
+/// Beside the ids it tells two roles of the sources, "a" and "b", of random pairs.
 inline Batch small_batch(int64_t S = 6, int64_t T = 8) {
   return {random_ids({3, S}, small_vocabulary, "source"), mask_of({S, S - 2, S - 1}, S),
-          random_ids({3, T}, small_vocabulary, "target"), mask_of({T - 1, T, T - 3}, T)};
+          random_ids({3, T}, small_vocabulary, "target"), mask_of({T - 1, T, T - 3}, T),
+          {{role_side("a"), noise({3, S, S}, "role a").gt(0)}, {role_side("b"), noise({3, S, S}, "role b").gt(0)}}};
 }
 
 inline Tensor logits_of(Model& model, const Batch& batch, Forward run = {}) { return model.logits(batch, run); }

@@ -25,7 +25,7 @@ inline std::shared_ptr<Task> make_task(const std::string& json, const std::strin
   context.spec_folder = folder;
   context.files = files;
   context.reads_data = reads_data;
-  return tasks().make(holder.task, context);
+  return make_task(holder.task, context);
 }
 
 template <class T>

@@ -21,7 +21,7 @@ class ToyTask : public Task {
   std::string summary() const override { return "toy"; }
   nlohmann::ordered_json report() const override { return {}; }
   std::pair<std::vector<int64_t>, std::vector<int64_t>> lengths(const std::string&) const override { return {lengths_, lengths_}; }
-  TokenBatch batch(const std::string&, const std::vector<int64_t>& examples, torch::Device device) const override {
+  TokenBatch collect(const std::string&, const std::vector<int64_t>& examples, torch::Device device) const override {
     std::vector<std::vector<int64_t>> sources;
     std::vector<int64_t> targets;
     for (auto example : examples) {

@@ -1,5 +1,6 @@
 #include "modules/attention/gate/hard_concrete.h"
 #include "modules/attention/gate/head_norm.h"
+#include "modules/attention/gate/role_masks.h"
 #include "modules/attention/gate/route_experts.h"
 #include "modules/attention/gate/scalar.h"
 #include "modules/attention/gate/windows.h"
@@ -9,7 +10,9 @@ namespace headlab {
 const Gates& gates() {
   static const Gates registry =
       Gates("gate", "chooses heads before they are computed, and weighs them after")
-          .entry<Windows, WindowsOptions>("windows", "a fixed window of keys for each head", "2608.19203")
+          .entry<Windows, WindowsOptions>("windows", "a fixed window of keys for each head", "2608.19203", Traits{.self_alone = true})
+          .entry<RoleMasks, RoleMasksOptions>("role_masks", "heads that see the keys of a role alone, as the data tells them", "2012.12366",
+                                              Traits{.self_alone = true})
           .entry<HardConcrete, HardConcreteOptions>("hard_concrete", "learned stochastic gates with an L0 penalty", "1905.09418")
           .entry<ScalarGate, ScalarGateOptions>("scalar", "a learned scale for each head", "2607.13425")
           .entry<HeadNorm, HeadNormOptions>("head_norm", "each head's output divided by its root mean square", "2601.19611")

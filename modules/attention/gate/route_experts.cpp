@@ -7,7 +7,8 @@
 namespace headlab {
 
 void RouteExpertsOptions::describe(Fields& fields) {
-  fields.add("k", k, "experts that each token picks").at_least(1);
+  fields.add("k", k, "experts that each token gets").at_least(1);
+  fields.add("shared", shared, "the first so many experts are among each token's k, always").at_least(0);
   fields.add("norm", norm, "a chosen expert's weight: its probability, divided by the sum over the chosen or not")
       .one_of({"detached_sum", "none"});
   fields.add("balance", balance, "weight of the load-balance loss").at_least(0);
@@ -18,20 +19,32 @@ RouteExperts::RouteExperts(const RouteExpertsOptions& options, Shape shape) : op
   if (options_.k > shape_->original_heads)
     throw ShapeError("gates.route_experts.k: expected at most the number of heads (" +
                      std::to_string(shape_->original_heads) + "), got " + std::to_string(options_.k));
+  if (options_.shared >= options_.k)
+    throw ShapeError("gates.route_experts.shared: expected less than k (" + std::to_string(options_.k) + "), got " + std::to_string(options_.shared));
   weight = register_parameter("weight", torch::empty({shape_->H(), shape_->width}));
 }
 
 void RouteExperts::draw(const std::function<at::Generator(const std::string&)>&) { weight.zero_(); }
 
+int64_t RouteExperts::always() const {
+  return std::count_if(shape_->heads.begin(), shape_->heads.end(), [&](int64_t head) { return head < options_.shared; });
+}
+
 void RouteExperts::plan(HeadPlan& plan, const AttentionCall& call) {
+  const auto first = always(), k = picked();  // fewer experts than asked for may be left
   auto logits = torch::matmul(call.x_BTD, weight.t());
   if (!recording()) logits = logits.to(weight.scalar_type());  // products may be narrower; choices and losses are not
+  logits = logits.narrow(-1, first, shape_->H() - first);
   const auto p = torch::softmax(logits, -1);
-  const auto k = std::min(options_.k, shape_->H());  // fewer experts than k may be left
   auto [value, chosen] = torch::topk(p, k, -1);
   plan.chosen_BTk = chosen;
   plan.weight_BTk = options_.norm == "none" ? value : value / value.sum(-1, /*keepdim=*/true).detach();
-  if (is_training()) add_losses(logits, p, chosen, call);
+  if (first > 0) {
+    auto places = torch::ones_like(logits.select(-1, 0).unsqueeze(-1).expand({-1, -1, first}), logits.options().requires_grad(false));
+    plan.weight_BTk = torch::cat({places, plan.weight_BTk}, -1);
+    plan.chosen_BTk = torch::cat({places.to(torch::kLong).cumsum(-1) - 1, chosen + first}, -1);
+  }
+  if (is_training() && k > 0) add_losses(logits, p, chosen, call);
 }
 
 void RouteExperts::add_losses(const Tensor& logits_BTE, const Tensor& p_BTE, const Tensor& chosen_BTk,
@@ -39,7 +52,7 @@ void RouteExperts::add_losses(const Tensor& logits_BTE, const Tensor& p_BTE, con
   auto real_BT = torch::ones_like(logits_BTE.select(-1, 0));
   if (call.see.query_mask_BT.defined()) real_BT = call.see.query_mask_BT.to(real_BT.scalar_type());
   const auto tokens = real_BT.sum().clamp_min(1);
-  const auto E = shape_->H();
+  const auto E = shape_->H() - always();
   const auto mean_p_E = (p_BTE * real_BT.unsqueeze(-1)).sum({0, 1}) / tokens;
   const auto picks_E = torch::zeros({E}, p_BTE.options())
                            .index_add(0, chosen_BTk.flatten(),

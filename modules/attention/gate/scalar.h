@@ -16,6 +16,8 @@ class ScalarGate : public Gate {
   ScalarGate(const ScalarGateOptions& options, Shape shape);
   Tensor weigh(Tensor z_BHTK, const HeadPlan& plan, const AttentionCall& call) override;
   void axes(HeadAxes axes) const override { axes.head("change", 0, 1); }
+  /// 1 + change, [H]
+  Tensor scale() const { return 1 + change; }
   void draw(const std::function<at::Generator(const std::string&)>& generator) override;
 
  private:

@@ -1,4 +1,5 @@
 #include "modules/attention/position/alibi.h"
+#include "modules/attention/position/offset.h"
 #include "modules/attention/position/rope.h"
 
 namespace headlab {
@@ -10,7 +11,9 @@ const Positions& positions() {
           .entry<Rope, RopeOptions>("rope", "rotates pairs of q and k by position times frequency", "2104.09864",
                                     Traits{.self_alone = true})
           .entry<Alibi, AlibiOptions>("alibi", "scores fall with distance, for each head by its own slope", "2108.12409",
-                                      Traits{.self_alone = true, .needs_heads = true});
+                                      Traits{.self_alone = true, .needs_heads = true})
+          .entry<Offset, OffsetOptions>("offset", "each head looks at one place, so many tokens back", "2002.10260",
+                                        Traits{.self_alone = true, .needs_heads = true});
   return registry;
 }
 const Catalogue& position_catalogue() { return positions().catalogue(); }

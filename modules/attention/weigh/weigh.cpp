@@ -5,6 +5,7 @@
 #include <map>
 #include <numeric>
 
+#include "modules/attention/weigh/windowed_cpu.h"
 #include "modules/tensor/torch.h"
 
 namespace headlab {
@@ -35,6 +36,13 @@ Tensor one_call(const HeadBlock& block, const Tensor& mask, double dropout, bool
       bias.defined() ? std::optional<Tensor>(bias) : std::nullopt, dropout, is_causal, factor,
       /*enable_gqa=*/block.k_BGSK.size(1) != block.q_BHTK.size(1));
   return z.size(3) == block.v_BGSK.size(3) ? z : z.narrow(3, 0, block.v_BGSK.size(3));
+}
+
+/// What visible() says of a block, and what its heads may attend to.
+Tensor visible_to(const HeadBlock& block, const Visibility& see, bool from_start) {
+  const auto mask = visible(block.q_BHTK, block.k_BGSK, see, block.window, from_start);
+  if (!block.allowed.defined()) return mask;
+  return mask.defined() ? mask.logical_and(block.allowed) : block.allowed;
 }
 
 }  // namespace
@@ -158,6 +166,8 @@ Tensor windowed_attention(const Tensor& q_BHTK, const Tensor& k_BGSK, const Tens
     }
     return torch::cat(z, 0);
   }
+  if (q_BHTK.is_cpu() && q_BHTK.size(1) == k_BGSK.size(1) && k_BGSK.size(3) == v_BGSK.size(3))
+    return windowed_on_cpu(q_BHTK, k_BGSK, v_BGSK, see.key_mask_BS.defined() ? see.key_mask_BS[0] : Tensor(), see.causal, window, block_length(window), factor);
   const auto B = q_BHTK.size(0), H = q_BHTK.size(1), T = q_BHTK.size(2);
   const auto step = block_length(window), before = (window + step - 1) / step * step, ahead = see.causal ? 0 : before;
   const auto blocks = (T + step - 1) / step, padding = blocks * step - T, span = windowed_span(window, see.causal);
@@ -185,13 +195,13 @@ Tensor Weigh::one_block(const HeadBlock& block, const AttentionCall& call, bool 
   const auto& see = call.see;
   const auto factor = *score->factor();
   const auto dropout = is_training() ? dropout_ : 0.0;
-  const bool places_alone = !block.bias.defined() && !see.allowed_BTS.defined();
+  const bool places_alone = !block.bias.defined() && !see.allowed_BTS.defined() && !block.allowed.defined();
   if (places_alone && !see.key_mask_BS.defined() && see.causal && from_start && block.window == 0)
     return one_call(block, {}, dropout, true, factor);
   const auto T = block.q_BHTK.size(2);
   if (places_alone && block.window > 0 && T > 2 * windowed_span(block.window, see.causal) && T == block.k_BGSK.size(2) && from_start && dropout == 0 && !recording())
     return windowed_attention(block.q_BHTK, block.k_BGSK, block.v_BGSK, see, block.window, factor);
-  return one_call(block, visible(block.q_BHTK, block.k_BGSK, see, block.window, from_start), dropout, false, factor);
+  return one_call(block, visible_to(block, see, from_start), dropout, false, factor);
 }
 
 Tensor Weigh::forward(const Tensor& q_BHTK, const Tensor& k_BGSK, const Tensor& v_BGSK, const std::vector<int64_t>& group_of,
@@ -201,6 +211,7 @@ Tensor Weigh::forward(const Tensor& q_BHTK, const Tensor& k_BGSK, const Tensor& 
   for (auto& block : blocks) {
     order.insert(order.end(), block.heads.begin(), block.heads.end());
     if (bias.defined()) block.bias = bias.dim() < 3 || bias.size(-3) == 1 ? bias : pick(bias, bias.dim() - 3, block.heads);
+    if (plan.allowed_BHTS.defined()) block.allowed = pick(plan.allowed_BHTS, 1, block.heads);
   }
   std::vector<int64_t> place(order.size());  // where head h stands in `order`
   for (std::size_t i = 0; i < order.size(); ++i) place[order[i]] = static_cast<int64_t>(i);
@@ -225,7 +236,7 @@ Tensor Weigh::instrumented(const std::vector<HeadBlock>& blocks, const Attention
     const auto heads = block.q_BHTK.size(1);
     auto s = score->score(block.q_BHTK, expand(block.k_BGSK, heads), block.heads);
     if (block.bias.defined()) s = s + block.bias;
-    const auto mask = visible(block.q_BHTK, block.k_BGSK, call.see, block.window, from_start);
+    const auto mask = visible_to(block, call.see, from_start);
     if (mask.defined()) s = s.masked_fill(mask.logical_not(), -std::numeric_limits<double>::infinity());
     of_scores.push_back(s);
     of_values.push_back(expand(block.v_BGSK, heads));

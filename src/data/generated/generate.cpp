@@ -42,7 +42,7 @@ void GeneratedOptions::describe(Fields& fields) {
   fields.add("train", train, "examples to train on").at_least(1).unit("examples");
   fields.add("valid", valid, "examples for validation").at_least(1).unit("examples");
   fields.add("test", test, "examples for the final evaluation").at_least(1).unit("examples");
-  fields.add("seed", seed, "of all draws").at_least(0);
+  fields.add("seed", seed, "of all draws").at_least(-1).means("-1: the run's seed, where a task draws the data");
 }
 
 GeneratedData generate(const GeneratedOptions& options) {

@@ -1,8 +1,10 @@
 #include "src/heads/score/confidence.h"
+#include "src/heads/score/direction.h"
 #include "src/heads/score/gradient.h"
 #include "src/heads/score/loss.h"
 #include "src/heads/score/magnitude_profile.h"
 #include "src/heads/score/random.h"
+#include "src/heads/score/scalar.h"
 
 namespace headlab {
 
@@ -12,8 +14,10 @@ const Scorers& scorers() {
           .entry<GradientScorer, GradientScorerOptions>("gradient", "mean absolute gradient of a factor on the head", "1905.10650")
           .entry<LossScorer, LossScorerOptions>("loss", "growth of the loss when the head alone is masked", "1905.10650")
           .entry<ConfidenceScorer, ConfidenceOptions>("confidence", "mean of the largest weight that the head gives", "1905.09418")
+          .entry<DirectionScorer, DirectionOptions>("direction", "how far its output points towards one answer", "2508.19697")
           .entry<MagnitudeProfile, MagnitudeProfileOptions>("magnitude_profile", "how far its rows stand out by their norms; needs no data", "2609.26177")
           .entry<NormScorer, NoOptions>("norm", "sum of the norms of its weights")
+          .entry<ScalarScorer, NoOptions>("scalar", "the scale that its gate has learned", "2607.13425")
           .entry<RandomScorer, NoOptions>("random", "uniform numbers, the control");
   return registry;
 }

@@ -7,9 +7,9 @@ nlohmann::ordered_json AblateStage::run(RunContext& context) {
   const auto stage = options_.name.empty() ? "ablate" : options_.name;
   auto model = context.model(options_.model);
   auto options = options_.inner;
-  options.metric = metric_or_first(context.task(), options.metric);
+  options.metric = metric_or_first(context.task(options_.task), options.metric);
   const auto& metric = options.metric;
-  const auto result = ablate(*model, context.task(), options, context.seed_of(stage), [&](int64_t done, int64_t total) {
+  const auto result = ablate(*model, context.task(options_.task), options, context.seed_of(stage), [&](int64_t done, int64_t total) {
     context.console().progress("ablate", done, total, "ablating heads, " + metric);
   }, context.masked(options_.model));
   const AblateRow* worst = nullptr;

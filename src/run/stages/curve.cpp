@@ -17,6 +17,7 @@ void CurveStageOptions::describe(Fields& fields) {
   fields.add("stacks", stacks, "mask heads of these stacks alone").one_of({"enc.self", "dec.self", "dec.cross"}).means("empty: all");
   fields.add("highest", highest, "mask the heads of the highest scores first: what a good score makes worst");
   fields.add("random_sets", random_sets, "random sets of the same size at each point, as the control").at_least(0);
+  fields.add("threshold", threshold, "tells after how many masked heads the metric lies under this").means("absent: nothing is told");
   fields.add("evaluate", evaluate, "on what it is measured");
 }
 
@@ -29,7 +30,7 @@ nlohmann::ordered_json CurveStage::run(RunContext& context) {
   auto model = context.model(options_.model);
   const auto there = model->heads();
   const auto scores = context.scores(options_.scores);
-  const auto metric = metric_or_first(context.task(), options_.metric);
+  const auto metric = metric_or_first(context.task(options_.task), options_.metric);
   auto evaluation = options_.evaluate;
   evaluation.metrics = {metric};
   evaluation.samples = 0;
@@ -38,7 +39,7 @@ nlohmann::ordered_json CurveStage::run(RunContext& context) {
     chosen.insert(chosen.end(), masked.begin(), masked.end());
     return sorted_set(std::move(chosen));
   };
-  const auto measure = [&](const HeadSet& off) { return context.task().evaluate(*model, evaluation, mask_scale(*model, off)).metrics.at(metric); };
+  const auto measure = [&](const HeadSet& off) { return context.task(options_.task).evaluate(*model, evaluation, mask_scale(*model, off)).metrics.at(metric); };
   const auto total = static_cast<int64_t>(options_.fractions.size()) * (1 + options_.random_sets);
   int64_t done = 0;
   const auto moved = [&] { context.console().progress("curve", ++done, total, metric + " against heads kept"); };
@@ -64,8 +65,25 @@ nlohmann::ordered_json CurveStage::run(RunContext& context) {
     }
     points.push_back(point);
   }
+  nlohmann::ordered_json result{{"metric", metric}, {"scores", options_.scores}};
+  if (options_.threshold) {
+    const auto all = static_cast<int64_t>(heads_of(there).size());
+    // The first point under the threshold, of the curve (-1) or of a random set.
+    const auto falls_after = [&](int64_t set) {
+      for (const auto& point : points) {
+        const double at = set < 0 ? point.at("value").get<double>() : point.at("random").at("values").at(static_cast<std::size_t>(set)).get<double>();
+        if (at < *options_.threshold) return all - point.at("heads_kept").get<int64_t>();
+      }
+      return all + 1;
+    };
+    result["falls_after"] = falls_after(-1);
+    double sum = 0;
+    for (int64_t i = 0; i < options_.random_sets; ++i) sum += static_cast<double>(falls_after(i));
+    if (options_.random_sets > 0) result["random_falls_after"] = sum / static_cast<double>(options_.random_sets);
+  }
+  result["points"] = points;
   context.console().line("curve", std::to_string(points.size()) + " points of " + metric + " against heads kept");
-  return {{"metric", metric}, {"scores", options_.scores}, {"points", points}};
+  return result;
 }
 
 }  // namespace headlab

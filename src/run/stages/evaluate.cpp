@@ -17,12 +17,12 @@ nlohmann::ordered_json EvaluateStage::run(RunContext& context) {
   const auto stage = options_.name.empty() ? "evaluate" : options_.name;
   const auto before = std::chrono::steady_clock::now();
   auto model = context.model(options_.model);
-  const auto evaluation = context.task().evaluate(*model, options_.inner, scale_of(context, options_.model, *model));
+  const auto evaluation = context.task(options_.task).evaluate(*model, options_.inner, scale_of(context, options_.model, *model));
   const auto seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count();
   nlohmann::ordered_json result{{"split", options_.inner.split}};
   std::string text;
   std::string signature;
-  for (const auto& metric : wanted_metrics(context.task(), options_.inner)) {
+  for (const auto& metric : wanted_metrics(context.task(options_.task), options_.inner)) {
     const auto value = evaluation.metrics.at(metric);
     result["metrics"][metric] = value;
     text += metric + " " + figure(metric, value) + "  ";

@@ -181,7 +181,7 @@ void ExportStageOptions::rules(Problems& problems) const {
 
 nlohmann::ordered_json ExportStage::run(RunContext& context) {
   const auto stage = options_.name.empty() ? "export" : options_.name;
-  const auto& task = context.task();
+  const auto& task = context.task(options_.task);
   auto model = context.model(options_.model);
   model->multiply_in(std::nullopt);  // a file computes in the type of its weights
   if (!context.masked(options_.model).empty())

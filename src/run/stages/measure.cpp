@@ -11,7 +11,7 @@ void MeasureStageOptions::describe(Fields& fields) {
 nlohmann::ordered_json MeasureStage::run(RunContext& context) {
   const auto stage = options_.name.empty() ? "measure" : options_.name;
   auto model = context.model(options_.model);
-  auto result = measures().make(options_.what)->measure(*model, context.task(), context.seed_of(stage));
+  auto result = measures().make(options_.what)->measure(*model, context.task(options_.task), context.seed_of(stage));
   std::string text;
   for (const auto& [key, value] : result.items())
     if (value.is_number()) text += (text.empty() ? "" : ", ") + key + " " + short_number(value.get<double>());

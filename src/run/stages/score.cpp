@@ -16,7 +16,7 @@ nlohmann::ordered_json ScoreStage::run(RunContext& context) {
   auto model = context.model(options_.model);
   if (!context.masked(options_.model).empty())
     throw UsageError("score: the model of " + in_quotes(context.resolve(options_.model)) + " has masked heads; prune them, or score the unmasked model");
-  auto scores = scorers().make(options_.scorer)->score(*model, context.task(), context.seed_of(stage));
+  auto scores = scorers().make(options_.scorer)->score(*model, context.task(options_.task), context.seed_of(stage));
   scores.of = options_.model.empty() ? context.latest() : options_.model;
   context.keep_scores(stage, scores);
   auto result = scores.to_json();
@@ -26,6 +26,8 @@ nlohmann::ordered_json ScoreStage::run(RunContext& context) {
   if (!scores.heads.empty()) {
     const auto [lowest, highest] = std::minmax_element(scores.heads.begin(), scores.heads.end(),
                                                        [](const auto& a, const auto& b) { return a.second < b.second; });
+    const auto& [head, score] = *highest;
+    result["most"] = {{"name", to_string(head)}, {"layer", head.layer}, {"head", head.head}, {"score", score}};
     text += "; least " + to_string(lowest->first) + ", most " + to_string(highest->first);
   }
   context.console().line("score", text);

@@ -68,7 +68,8 @@ struct ScoreStageOptions : Described<ScoreStageOptions>, StageCommon {
   void describe(Fields& fields) override;
 };
 
-/// {"method", "of", "heads", "gini"}, and heads/<stage>.json. `gini` says how unequal the scores are; null where one is below 0.
+/// {"method", "of", "heads", "gini", "most": {"name", "layer", "head", "score"}}, and heads/<stage>.json. `gini` says how unequal
+/// the scores are; null where one is below 0. `most`: the head of the highest score.
 class ScoreStage : public Stage {
  public:
   explicit ScoreStage(const ScoreStageOptions& options) : options_(options) {}
@@ -121,7 +122,9 @@ class MaskStage : public Stage {
   MaskStageOptions options_;
 };
 
-/// {"removed", "kept", "heads_before", "heads_after", "parameters_before", "parameters_after"}
+/// {"removed", "kept", "heads_before", "heads_after", "parameters_before", "parameters_after", "flops_before", "flops_after" (of the
+/// products of one pass over a text as long as the data's longest), "seconds_before", "seconds_after" (of a forward pass over some
+/// validation examples)}. Heads that an earlier stage masked are removed too: without effect they stay.
 class PruneStage : public Stage {
  public:
   explicit PruneStage(const PruneStageOptions& options) : options_(options) {}
@@ -139,6 +142,7 @@ struct CurveStageOptions : Described<CurveStageOptions>, StageCommon, StageRules
   std::vector<std::string> stacks;
   bool highest = false;
   int64_t random_sets = 0;
+  std::optional<double> threshold;
   EvaluateOptions evaluate;
   CurveStageOptions() { evaluate.split = "valid"; }
   void describe(Fields& fields) override;
@@ -146,7 +150,9 @@ struct CurveStageOptions : Described<CurveStageOptions>, StageCommon, StageRules
 };
 
 /// {"metric", "points": [{"fraction", "heads_kept", "value", "random": {"mean", "low", "high", "values"}}]}: masking the
-/// least important heads, or with `highest` the most important ones, without training.
+/// least important heads, or with `highest` the most important ones, without training. With a threshold also {"falls_after",
+/// "random_falls_after"}: how many heads are masked at the first point whose value lies under it (of random sets the mean),
+/// or one more than there are where none does.
 class CurveStage : public Stage {
  public:
   explicit CurveStage(const CurveStageOptions& options) : options_(options) {}

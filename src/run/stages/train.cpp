@@ -16,7 +16,8 @@ nlohmann::ordered_json TrainStage::run(RunContext& context) {
   if (!mask.empty())
     throw UsageError("train: the model of " + in_quotes(context.resolve(options_.model)) + " has masked heads; prune it instead, or train the unmasked model");
   const auto& shared = dynamic_cast<const ModelOptions&>(context.spec().model.options());
-  Trainer trainer(*model, context.task(), options, shared.d_model, context.seed_of(stage));
+  Trainer trainer(*model, context.task(options_.task), options, shared.d_model, context.seed_of(stage),
+                  options.anchor.task.empty() ? nullptr : &context.task(options.anchor.task));
   const auto folder = context.folder().checkpoints(name);
   trainer.annotate = [&](nlohmann::json& state) {
     state["metrics_bytes"] = context.metrics_bytes();
