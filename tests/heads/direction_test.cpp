@@ -76,7 +76,7 @@ TEST_CASE("a head's direction score is the mean of <o_h, r> at the last token of
       CHECK(scores.heads.at(head) == Catch::Detail::Approx(sum / with).margin(1e-12));
     }
   }
-  CHECK(scorer().score(*model, *task, 1).heads == scorer(1).score(*model, *task, 1).heads);
+  CHECK((scorer().score(*model, *task, 1).heads == scorer(1).score(*model, *task, 1).heads));
 }
 
 TEST_CASE("a head that writes nothing has direction score 0", "[heads][paper-17]") {
@@ -85,7 +85,7 @@ TEST_CASE("a head that writes nothing has direction score 0", "[heads][paper-17]
   const auto model = model_for(*task);
   {
     const torch::NoGradGuard no_grad;
-    model->named_parameters()["decoder.layers.0.attention.mix.weight"].narrow(1, 2, 2).zero_();  // head 1 of four of width 2
+    model->named_parameters()["decoder.layers.0.self_attention.mix.weight"].narrow(1, 2, 2).zero_();  // head 1 of four of width 2
   }
   const auto scores = scorer().score(*model, *task, 1);
   CHECK(scores.heads.at({Stack::dec_self, 0, 1}) == 0);

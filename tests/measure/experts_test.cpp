@@ -49,7 +49,7 @@ TEST_CASE("an expert for each class of token has all the information of the clas
   const auto task = make_task(by_symbol);
   const auto model = model_for(*task, 1);
   // Embeddings say the class, the id modulo 4, and the router reads it: class c picks expert 3 - c.
-  auto table = model->named_parameters()["tokens.weight"], router = model->named_parameters()["decoder.layers.0.attention.gate0.weight"];
+  auto table = model->named_parameters()["tokens.weight"], router = model->named_parameters()["decoder.layers.0.self_attention.gate0.weight"];
   table.zero_();
   router.zero_();
   for (int64_t id = 0; id < table.size(0); ++id) table[id][id % 4] = 1;

@@ -21,7 +21,7 @@ Tensor Offset::bias(const Tensor& q_pos, const Tensor& k_pos) {
   const auto back_TS = q_pos.unsqueeze(-1) - k_pos.unsqueeze(-2);  // [T,S] or [B,T,S]
   const auto back = back_TS.dim() == 2 ? back_TS.unsqueeze(0).unsqueeze(0) : back_TS.unsqueeze(1);
   const auto elsewhere = back.ne(offset.unsqueeze(-1).unsqueeze(-1));
-  return torch::zeros_like(elsewhere, elsewhere.options().dtype(torch::get_default_dtype())).masked_fill(elsewhere, -std::numeric_limits<double>::infinity());
+  return elsewhere.to(torch::kFloat).masked_fill(elsewhere, -std::numeric_limits<double>::infinity());  // zeros there
 }
 
 }  // namespace headlab
