@@ -1,6 +1,7 @@
 #include "src/heads/score/confidence.h"
 #include "src/heads/score/gradient.h"
 #include "src/heads/score/loss.h"
+#include "src/heads/score/lrp.h"
 #include "src/heads/score/magnitude_profile.h"
 #include "src/heads/score/random.h"
 
@@ -12,6 +13,7 @@ const Scorers& scorers() {
           .entry<GradientScorer, GradientScorerOptions>("gradient", "mean absolute gradient of a factor on the head", "1905.10650")
           .entry<LossScorer, LossScorerOptions>("loss", "growth of the loss when the head alone is masked", "1905.10650")
           .entry<ConfidenceScorer, ConfidenceOptions>("confidence", "mean of the largest weight that the head gives", "1905.09418")
+          .entry<RelevanceScorer, RelevanceScorerOptions>("lrp", "share of an answer's relevance that goes through the head", "1905.09418")
           .entry<MagnitudeProfile, MagnitudeProfileOptions>("magnitude_profile", "how far its rows stand out by their norms; needs no data", "2609.26177")
           .entry<NormScorer, NoOptions>("norm", "sum of the norms of its weights")
           .entry<RandomScorer, NoOptions>("random", "uniform numbers, the control");
