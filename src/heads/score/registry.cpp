@@ -4,6 +4,7 @@
 #include "src/heads/score/lrp.h"
 #include "src/heads/score/magnitude_profile.h"
 #include "src/heads/score/random.h"
+#include "src/heads/score/wanda.h"
 
 namespace headlab {
 
@@ -16,6 +17,7 @@ const Scorers& scorers() {
           .entry<RelevanceScorer, RelevanceScorerOptions>("lrp", "share of an answer's relevance that goes through the head", "1905.09418")
           .entry<MagnitudeProfile, MagnitudeProfileOptions>("magnitude_profile", "how far its rows stand out by their norms; needs no data", "2609.26177")
           .entry<NormScorer, NoOptions>("norm", "sum of the norms of its weights")
+          .entry<WandaScorer, WandaOptions>("wanda", "size of its output weights, each by the norm of what comes in", "2306.11695")
           .entry<RandomScorer, NoOptions>("random", "uniform numbers, the control");
   return registry;
 }
