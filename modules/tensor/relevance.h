@@ -24,8 +24,8 @@
 ///   residual sum             z = x and y
 ///   weights times values     z_s = w_ts v_s: the weights are held constant, and queries and keys get nothing. Contributions
 ///                            through them do not add up to what the head gives, so that something would be made up or lost;
-///                            held, they do (2202.07304, section 3; the option of 1905.09418's program).
-///   number by number         activations, norms with their statistics held (2202.07304, section 3), gates, factors on heads:
+///                            held, they do (2202.07304; an option of 1905.09418's program).
+///   number by number         activations, norms with their statistics held (2202.07304), gates, factors on heads:
 ///                            y_i has the one input x_i, which gets R_i. Of a product of two, as in SwiGLU, the factor that
 ///                            gates is held constant.
 /// It ends at the embeddings, with their positions.

@@ -281,12 +281,15 @@ TEST_CASE("of four heads, three of which see their own token alone, the one that
     "stages": [{"train": {"steps": 250, "batch": {"max_tokens": 384}, "label_smoothing": 0.0, "schedule": {"type": "cosine", "peak": 0.01, "warmup": 20}, "log_every": 250}},
                {"evaluate": {"metrics": ["accuracy"]}},
                {"score": {"scorer": "lrp"}},
-               {"score": {"name": "one", "scorer": {"type": "lrp", "logit": "right", "questions": 1, "limit": 20}}}],
+               {"score": {"name": "one", "scorer": {"type": "lrp", "logit": "right", "questions": 1, "limit": 20}, "against": ["score"]}},
+               {"score": {"name": "again", "scorer": "lrp", "against": ["score", "one"]}}],
     "expect": [{"claim": "the symbols are right", "that": "evaluate.accuracy", "at_least": 0.95},
                {"claim": "the head that looks back has the most", "that": "score.heads.dec.self.0.2",
                 "above": "max(score.heads.dec.self.0.0, score.heads.dec.self.0.1, score.heads.dec.self.0.3)"},
                {"claim": "also of one question a text", "that": "one.heads.dec.self.0.2",
-                "above": "max(one.heads.dec.self.0.0, one.heads.dec.self.0.1, one.heads.dec.self.0.3)"}]})spec");
+                "above": "max(one.heads.dec.self.0.0, one.heads.dec.self.0.1, one.heads.dec.self.0.3)"},
+               {"claim": "the same scores rank alike", "that": "again.agreement.score.dec.self", "equals": 1},
+               {"claim": "either way round", "that": "again.agreement.one.all", "equals": "one.agreement.score.all", "within": 1e-9}]})spec");
   const auto done = test::run_program({"run", spec.string(), "--out", (folder.path() / "runs").string(), "--threads", "1", "--quiet"});
   INFO(done.out << done.err);
   CHECK(done.code == 0);
