@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "modules/tensor/relevance.h"
 #include "modules/tensor/torch.h"
 
 namespace headlab {
@@ -60,7 +61,7 @@ Tensor Attention::forward(const AttentionCall& given) {
   if (x_BTD.dim() != 3 || x_BTD.size(2) != shape_->width)
     throw wrong_shape(to_string(call.site) + ".x", "[B, T, " + std::to_string(shape_->width) + "]", x_BTD);
   if (shape_->H() == 0)
-    return run.see(At::y, call.site, mix->nothing().expand_as(x_BTD), &call);
+    return run.see(At::y, call.site, relevance::through(x_BTD, mix->nothing().expand_as(x_BTD)), &call);
 
   HeadPlan plan;
   for (const auto& gate : gates_) gate->plan(plan, call);
@@ -139,7 +140,7 @@ Tensor Attention::scaled(const Tensor& z_BHTK, const HeadPlan& plan, const Atten
   auto scale = all.select(-2, call.site.layer);  // [H] or [B,H]
   if (scale.dim() == 2 && call.run.rows_B.defined()) scale = scale.index_select(0, call.run.rows_B);
   scale = pick(scale, -1, shape_->heads).to(z_BHTK.scalar_type());
-  if (!plan.chosen_BTk.defined()) return z_BHTK * scale.unsqueeze(-1).unsqueeze(-1);
+  if (!plan.chosen_BTk.defined()) return relevance::through(z_BHTK, z_BHTK * scale.unsqueeze(-1).unsqueeze(-1));
   // The slots of a token hold the experts it chose, by position.
   const auto chosen = plan.chosen_BTk.permute({0, 2, 1});  // [B,k,T]
   const auto of_slot = scale.dim() == 1 ? scale.index_select(0, chosen.flatten()).view_as(chosen)

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "modules/tensor/relevance.h"
 #include "modules/tensor/torch.h"
 
 namespace headlab {
@@ -30,7 +31,7 @@ Tensor TokenTable::embed(const Tensor& ids_BT, bool scale) const {
   return scale ? rows * std::sqrt(static_cast<double>(weight.size(1))) : rows;
 }
 
-Tensor TokenTable::logits(const Tensor& h) const { return torch::nn::functional::linear(h, weight); }
+Tensor TokenTable::logits(const Tensor& h) const { return relevance::linear(h, weight); }
 
 Sinusoidal::Sinusoidal(const SinusoidalOptions& options, int64_t width, int64_t max_length) {
   const auto pairs = (width + 1) / 2;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "modules/tensor/relevance.h"
 #include "modules/tensor/torch.h"
 
 namespace headlab {
@@ -12,7 +13,7 @@ torch::nn::Linear linear(int64_t in, int64_t out, bool bias) {
 }
 
 Tensor product(const torch::nn::Linear& layer, const Tensor& x) {
-  return torch::nn::functional::linear(x, layer->weight, layer->bias);
+  return relevance::linear(x, layer->weight, layer->bias);
 }
 
 }  // namespace
@@ -44,7 +45,8 @@ PositionWise::PositionWise(const PositionWiseOptions& options, int64_t width, Ac
 }
 
 Tensor PositionWise::feed(const Tensor& x_BTD) {
-  auto h = activation_(product(inner, x_BTD));
+  const auto a = product(inner, x_BTD);
+  auto h = relevance::through(a, activation_(a));
   if (dropout_ > 0) h = torch::dropout(h, dropout_, is_training());
   return product(outer, h);
 }
@@ -65,7 +67,8 @@ SwiGlu::SwiGlu(const SwiGluOptions& options, int64_t width) : dropout_(options.d
 }
 
 Tensor SwiGlu::feed(const Tensor& x_BTD) {
-  auto h = torch::silu(product(gate, x_BTD)) * product(inner, x_BTD);
+  const auto gates = torch::silu(product(gate, x_BTD)), a = product(inner, x_BTD);
+  auto h = relevance::through(a, gates * a);
   if (dropout_ > 0) h = torch::dropout(h, dropout_, is_training());
   return product(outer, h);
 }

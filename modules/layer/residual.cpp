@@ -1,5 +1,6 @@
 #include "modules/layer/residual.h"
 
+#include "modules/tensor/relevance.h"
 #include "modules/tensor/torch.h"
 
 namespace headlab {
@@ -10,7 +11,7 @@ struct PreNorm : Residual {
   explicit PreNorm(const NoOptions&) {}
   Tensor join(const Tensor& x, const SublayerNorms& norms, const SublayerDropout& dropout, bool training,
               const std::function<Tensor(const Tensor&)>& f) const override {
-    return x + drop(f(norms.norm->normalise(x)), dropout.p, training, dropout.kind);
+    return relevance::sum(x, drop(f(norms.norm->normalise(x)), dropout.p, training, dropout.kind));
   }
   bool final_norm() const override { return true; }
 };
@@ -20,7 +21,7 @@ struct PostNorm : Residual {
   explicit PostNorm(const NoOptions&) {}
   Tensor join(const Tensor& x, const SublayerNorms& norms, const SublayerDropout& dropout, bool training,
               const std::function<Tensor(const Tensor&)>& f) const override {
-    return norms.norm->normalise(x + drop(f(x), dropout.p, training, dropout.kind));
+    return norms.norm->normalise(relevance::sum(x, drop(f(x), dropout.p, training, dropout.kind)));
   }
   bool final_norm() const override { return false; }
 };
@@ -30,7 +31,7 @@ struct SandwichNorm : Residual {
   explicit SandwichNorm(const NoOptions&) {}
   Tensor join(const Tensor& x, const SublayerNorms& norms, const SublayerDropout& dropout, bool training,
               const std::function<Tensor(const Tensor&)>& f) const override {
-    return x + drop(norms.after->normalise(f(norms.norm->normalise(x))), dropout.p, training, dropout.kind);
+    return relevance::sum(x, drop(norms.after->normalise(f(norms.norm->normalise(x))), dropout.p, training, dropout.kind));
   }
   bool final_norm() const override { return true; }
   bool has_second_norm() const override { return true; }

@@ -1,5 +1,6 @@
 #include "modules/norm/norm.h"
 
+#include "modules/tensor/relevance.h"
 #include "modules/tensor/torch.h"
 
 namespace headlab {
@@ -42,7 +43,7 @@ void LayerNorm::draw(const std::function<at::Generator(const std::string&)>&) {
   bias.zero_();
 }
 
-Tensor LayerNorm::normalise(const Tensor& x) { return torch::layer_norm(x, {width_}, weight, bias, epsilon_); }
+Tensor LayerNorm::normalise(const Tensor& x) { return relevance::through(x, torch::layer_norm(x, {width_}, weight, bias, epsilon_)); }
 
 RmsNorm::RmsNorm(const RmsNormOptions& options, int64_t width) : width_(width), epsilon_(options.epsilon) {
   if (options.affine) weight = register_parameter("weight", torch::ones({width}));
@@ -53,7 +54,7 @@ void RmsNorm::draw(const std::function<at::Generator(const std::string&)>&) {
 }
 
 Tensor RmsNorm::normalise(const Tensor& x) {
-  return at::rms_norm(x, {width_}, weight.defined() ? std::optional<Tensor>(weight) : std::nullopt, epsilon_);
+  return relevance::through(x, at::rms_norm(x, {width_}, weight.defined() ? std::optional<Tensor>(weight) : std::nullopt, epsilon_));
 }
 
 MinMaxNorm::MinMaxNorm(const MinMaxOptions& options, int64_t width) : epsilon_(options.epsilon) {
@@ -71,7 +72,7 @@ void MinMaxNorm::draw(const std::function<at::Generator(const std::string&)>&) {
 Tensor MinMaxNorm::normalise(const Tensor& x) {
   const auto least = x.amin(-1, /*keepdim=*/true), largest = x.amax(-1, /*keepdim=*/true);
   const auto y = (x - least) / (largest - least + epsilon_);
-  return weight.defined() ? y * weight + bias : y;
+  return relevance::through(x, weight.defined() ? y * weight + bias : y);
 }
 
 }  // namespace headlab

@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "modules/tensor/relevance.h"
 #include "modules/tensor/torch.h"
 
 namespace headlab {
@@ -16,6 +17,14 @@ torch::nn::Linear output_layer(const OutputContext& context, int64_t classes) {
 Tensor rows_at_tokens(const Tensor& hidden_BTD, const Tensor& rows_N) {
   const auto all = hidden_BTD.flatten(0, 1);
   return rows_N.defined() ? all.index_select(0, rows_N) : all;
+}
+
+Tensor answers(const torch::nn::Linear& layer, const Tensor& x) { return relevance::linear(x, layer->weight, layer->bias); }
+
+// [B,D], the sum over the tokens by their weights.
+Tensor pool(const Tensor& hidden_BTD, const Tensor& weight_BT) {
+  if (relevance::flows()) return relevance::weighted_sum(weight_BT.unsqueeze(1), hidden_BTD).squeeze(1);
+  return (hidden_BTD * weight_BT.unsqueeze(-1)).sum(1);
 }
 
 }  // namespace
@@ -50,7 +59,9 @@ ClassesOutput::ClassesOutput(const ClassesOutputOptions& options, const OutputCo
 
 Tensor ClassesOutput::pooled(const Tensor& hidden_BTD, const Tensor& mask_BT) const {
   if (options_.pooling == "first") return hidden_BTD.select(1, 0);
-  if (!mask_BT.defined()) return options_.pooling == "mean" ? hidden_BTD.mean(1) : hidden_BTD.select(1, -1);
+  if (!mask_BT.defined() && options_.pooling == "last") return hidden_BTD.select(1, -1);
+  if (!mask_BT.defined() && !relevance::flows()) return hidden_BTD.mean(1);
+  if (!mask_BT.defined()) return pool(hidden_BTD, torch::full_like(hidden_BTD.select(2, 0), 1.0 / static_cast<double>(hidden_BTD.size(1))));
   // A weight for each token, so that no size is read: 1/n for the mean of n tokens, 1 at the last one.
   const auto real = mask_BT.to(hidden_BTD.scalar_type());
   auto weight_BT = real / real.sum(1, /*keepdim=*/true).clamp_min(1);
@@ -58,11 +69,11 @@ Tensor ClassesOutput::pooled(const Tensor& hidden_BTD, const Tensor& mask_BT) co
     const auto after = real.flip(1).cumsum(1).flip(1);  // real tokens from here on
     weight_BT = real * after.eq(1).to(hidden_BTD.scalar_type());
   }
-  return (hidden_BTD * weight_BT.unsqueeze(-1)).sum(1);
+  return pool(hidden_BTD, weight_BT);
 }
 
 Tensor ClassesOutput::forward(const Tensor& hidden_BTD, const Tensor& mask_BT) {
-  return project->forward(torch::dropout(pooled(hidden_BTD, mask_BT), options_.dropout, is_training()));
+  return answers(project, torch::dropout(pooled(hidden_BTD, mask_BT), options_.dropout, is_training()));
 }
 
 Tensor ClassesOutput::rows(const Tensor& hidden_BTD, const Tensor& mask_BT, const Tensor& rows_N) {
@@ -79,11 +90,11 @@ TagsOutput::TagsOutput(const TokenOutputOptions& options, const OutputContext& c
 }
 
 Tensor TagsOutput::forward(const Tensor& hidden_BTD, const Tensor&) {
-  return project->forward(torch::dropout(hidden_BTD, dropout_, is_training()));
+  return answers(project, torch::dropout(hidden_BTD, dropout_, is_training()));
 }
 
 Tensor TagsOutput::rows(const Tensor& hidden_BTD, const Tensor&, const Tensor& rows_N) {
-  return project->forward(torch::dropout(rows_at_tokens(hidden_BTD, rows_N), dropout_, is_training()));
+  return answers(project, torch::dropout(rows_at_tokens(hidden_BTD, rows_N), dropout_, is_training()));
 }
 
 SpansOutput::SpansOutput(const TokenOutputOptions& options, const OutputContext& context) : dropout_(options.dropout) {
@@ -91,7 +102,7 @@ SpansOutput::SpansOutput(const TokenOutputOptions& options, const OutputContext&
 }
 
 Tensor SpansOutput::forward(const Tensor& hidden_BTD, const Tensor&) {
-  return project->forward(torch::dropout(hidden_BTD, dropout_, is_training()));
+  return answers(project, torch::dropout(hidden_BTD, dropout_, is_training()));
 }
 
 Tensor SpansOutput::rows(const Tensor& hidden_BTD, const Tensor& mask_BT, const Tensor& rows_N) {

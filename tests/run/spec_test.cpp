@@ -130,6 +130,9 @@ TEST_CASE("wrong specs of real runs get these messages, word for word") {
       {stages_spec(R"([{"prune": {"scores": "importance", "select": {"fraction": 0.5}}}])"),
        R"(x.json:3:33: stages[0].prune.scores: no earlier stage is called "importance"
 1 mistake, nothing was run)"},
+      {stages_spec(R"([{"score": {"against": ["importance"]}}])"),
+       R"(x.json:3:35: stages[0].score.against[0]: no earlier stage is called "importance"
+1 mistake, nothing was run)"},
       {stages_spec(R"([{"prune": {}}])"),
        R"(x.json:3:22: stages[0].prune.heads: expected exactly one way to choose heads (heads, scores, scores_file, random, closed_gates), got 0
 1 mistake, nothing was run)"},

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "modules/tensor/relevance.h"
 #include "modules/tensor/torch.h"
 
 namespace headlab {
@@ -39,7 +40,7 @@ Tensor HardConcrete::weigh(Tensor z_BHTK, const HeadPlan&, const AttentionCall& 
       call.run.aux.push_back({"hard_concrete", call.site, options_.penalty * probability_open().sum(),
                               torch::ones({}, log_alpha.options())});
   }
-  return z_BHTK * gate(u_H).to(z_BHTK.scalar_type()).unsqueeze(-1).unsqueeze(-1);
+  return relevance::through(z_BHTK, z_BHTK * gate(u_H).to(z_BHTK.scalar_type()).unsqueeze(-1).unsqueeze(-1));
 }
 
 std::vector<int64_t> HardConcrete::closed() const {

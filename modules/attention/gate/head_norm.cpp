@@ -1,5 +1,6 @@
 #include "modules/attention/gate/head_norm.h"
 
+#include "modules/tensor/relevance.h"
 #include "modules/tensor/torch.h"
 
 namespace headlab {
@@ -12,7 +13,7 @@ void HeadNorm::draw(const std::function<at::Generator(const std::string&)>&) { g
 
 Tensor HeadNorm::weigh(Tensor z_BHTK, const HeadPlan&, const AttentionCall&) {
   const auto mean_square = z_BHTK.square().mean(-1, /*keepdim=*/true);
-  return z_BHTK * torch::rsqrt(mean_square + epsilon_) * gain.unsqueeze(1);
+  return relevance::through(z_BHTK, z_BHTK * torch::rsqrt(mean_square + epsilon_) * gain.unsqueeze(1));
 }
 
 }  // namespace headlab

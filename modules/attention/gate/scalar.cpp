@@ -1,5 +1,6 @@
 #include "modules/attention/gate/scalar.h"
 
+#include "modules/tensor/relevance.h"
 #include "modules/tensor/torch.h"
 
 namespace headlab {
@@ -11,7 +12,7 @@ ScalarGate::ScalarGate(const ScalarGateOptions& options, Shape shape) : initial_
 void ScalarGate::draw(const std::function<at::Generator(const std::string&)>&) { change.fill_(initial_ - 1); }
 
 Tensor ScalarGate::weigh(Tensor z_BHTK, const HeadPlan&, const AttentionCall&) {
-  return z_BHTK * (1 + change).unsqueeze(-1).unsqueeze(-1);
+  return relevance::through(z_BHTK, z_BHTK * (1 + change).unsqueeze(-1).unsqueeze(-1));
 }
 
 }  // namespace headlab

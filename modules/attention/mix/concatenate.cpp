@@ -1,5 +1,6 @@
 #include "modules/attention/mix/concatenate.h"
 
+#include "modules/tensor/relevance.h"
 #include "modules/tensor/torch.h"
 
 namespace headlab {
@@ -15,7 +16,7 @@ void Concatenate::draw(const std::function<at::Generator(const std::string&)>& g
 }
 
 Tensor Concatenate::mix(const Tensor& z_BHTK, const HeadPlan&) {
-  return torch::nn::functional::linear(z_BHTK.transpose(1, 2).flatten(2), weight, bias);
+  return relevance::linear(z_BHTK.transpose(1, 2).flatten(2), weight, bias);
 }
 
 Tensor Concatenate::per_head(const Tensor& z_BHTK) {

@@ -1,5 +1,6 @@
 #include "modules/attention/mix/low_rank.h"
 
+#include "modules/tensor/relevance.h"
 #include "modules/tensor/torch.h"
 
 namespace headlab {
@@ -32,6 +33,7 @@ void LowRankMix::draw(const std::function<at::Generator(const std::string&)>& ge
 
 Tensor LowRankMix::mix(const Tensor& z_BHTK, const HeadPlan& plan) {
   const auto z_BTHK = z_BHTK.transpose(1, 2).flatten(2);
+  if (relevance::flows()) return relevance::linear(z_BTHK, weight + scale_ * torch::matmul(up, down), bias);  // one map, one rule
   return Concatenate::mix(z_BHTK, plan) + scale_ * F::linear(F::linear(z_BTHK, down), up);
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "modules/tensor/relevance.h"
 #include "modules/tensor/torch.h"
 
 namespace headlab {
@@ -27,7 +28,9 @@ Tensor MixHeads::mixed(const Tensor& x_BGSK, const Tensor& lambda_GH) const {
     return torch::stack(of_head, 1);
   }
   // [B,S,K,G] x [G,H]: the components are the innermost dimension of the product
-  return torch::matmul(x_BGSK.permute({0, 2, 3, 1}), lambda_GH).permute({0, 3, 1, 2});
+  const auto components_last = x_BGSK.permute({0, 2, 3, 1});
+  const auto mixed = relevance::flows() ? relevance::linear(components_last, lambda_GH.t()) : torch::matmul(components_last, lambda_GH);
+  return mixed.permute({0, 3, 1, 2});
 }
 
 std::vector<Tensor> MixHeads::expand(std::vector<Tensor> kv) {

@@ -2,10 +2,10 @@
 
 #include <cmath>
 
+#include "modules/tensor/relevance.h"
 #include "modules/tensor/torch.h"
 
 namespace headlab {
-namespace F = torch::nn::functional;
 namespace {
 
 /// [B,T,n*width] -> [B,n,T,width]
@@ -65,22 +65,22 @@ std::vector<Tensor> StandardProject::split_memory(const Tensor& both) const {
 }
 
 Tensor StandardProject::query(const Tensor& x_BTD, const HeadPlan&) {
-  if (shape_->cross) return split_heads(F::linear(x_BTD, query_weight, query_bias), shape_->head_width);
+  if (shape_->cross) return split_heads(relevance::linear(x_BTD, query_weight, query_bias), shape_->head_width);
   const auto K = shape_->head_width, rows = shape_->H() * K;
-  return split_heads(F::linear(x_BTD, weight.narrow(0, 0, rows), bias.defined() ? bias.narrow(0, 0, rows) : bias), K);
+  return split_heads(relevance::linear(x_BTD, weight.narrow(0, 0, rows), bias.defined() ? bias.narrow(0, 0, rows) : bias), K);
 }
 
 std::vector<Tensor> StandardProject::remember(const Tensor& memory_BSD) {
-  if (shape_->cross) return split_memory(F::linear(memory_BSD, memory_weight, memory_bias));
+  if (shape_->cross) return split_memory(relevance::linear(memory_BSD, memory_weight, memory_bias));
   const auto first = shape_->H() * shape_->head_width, rows = key_rows() + value_rows();
   return split_memory(
-      F::linear(memory_BSD, weight.narrow(0, first, rows), bias.defined() ? bias.narrow(0, first, rows) : bias));
+      relevance::linear(memory_BSD, weight.narrow(0, first, rows), bias.defined() ? bias.narrow(0, first, rows) : bias));
 }
 
 std::vector<Tensor> StandardProject::all(const Tensor& x_BTD, const HeadPlan& plan) {
   if (shape_->cross) return Project::all(x_BTD, plan);
   const auto K = shape_->head_width;
-  auto parts = F::linear(x_BTD, weight, bias).split_with_sizes({shape_->H() * K, key_rows(), value_rows()}, -1);
+  auto parts = relevance::linear(x_BTD, weight, bias).split_with_sizes({shape_->H() * K, key_rows(), value_rows()}, -1);
   return {split_heads(parts[0], K), split_heads(parts[1], K), split_heads(parts[2], shape_->value_width)};
 }
 

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "modules/attention/weigh/windowed_cpu.h"
+#include "modules/tensor/relevance.h"
 #include "modules/tensor/torch.h"
 
 namespace headlab {
@@ -53,7 +54,7 @@ Weigh::Weigh(const WeighOptions& options, Shape shape) : dropout_(options.dropou
 }
 
 bool Weigh::in_one_call(Site site, const Forward& run) const {
-  return score->factor() && normalise->is_softmax() && !run.wants(At::scores, site) && !run.wants(At::weights, site);
+  return score->factor() && normalise->is_softmax() && !run.wants(At::scores, site) && !run.wants(At::weights, site) && !relevance::flows();
 }
 
 bool Weigh::fusable(Site site, const Forward& run, bool bias_learns) const {
@@ -244,7 +245,7 @@ Tensor Weigh::instrumented(const std::vector<HeadBlock>& blocks, const Attention
   auto& run = call.run;
   const auto scores_BHTS = run.see(At::scores, call.site, whole(of_scores), &call);
   const auto weights_BHTS = run.see(At::weights, call.site, normalise->weights(scores_BHTS), &call);
-  return torch::matmul(torch::dropout(weights_BHTS, dropout_, is_training()), whole(of_values));
+  return relevance::weighted_sum(torch::dropout(weights_BHTS, dropout_, is_training()), whole(of_values));
 }
 
 }  // namespace headlab

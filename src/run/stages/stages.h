@@ -63,13 +63,15 @@ class AverageStage : public Stage {
   AverageStageOptions options_;
 };
 
-struct ScoreStageOptions : Described<ScoreStageOptions>, StageCommon {
+struct ScoreStageOptions : Described<ScoreStageOptions>, StageCommon, StageRules {
   Choice scorer{scorer_catalogue, "gradient"};
+  std::vector<std::string> against;
   void describe(Fields& fields) override;
+  void stage_rules(const std::string& place, const EarlierStages& known, Problems& problems) const override;
 };
 
-/// {"method", "of", "heads", "gini", "most": {"name", "layer", "head", "score"}}, and heads/<stage>.json. `gini` says how unequal
-/// the scores are; null where one is below 0. `most`: the head of the highest score.
+/// {"method", "of", "heads", "gini", "most": {"name", "layer", "head", "score"}, "agreement"}, and heads/<stage>.json. `gini` says how
+/// unequal the scores are; null where one is below 0. `most`: the head of the highest score. `agreement`: for each stage of `against`, Spearman's correlation with its scores, {"all", "enc.self", ...}.
 class ScoreStage : public Stage {
  public:
   explicit ScoreStage(const ScoreStageOptions& options) : options_(options) {}
