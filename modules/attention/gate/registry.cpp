@@ -1,5 +1,6 @@
 #include "modules/attention/gate/hard_concrete.h"
 #include "modules/attention/gate/head_norm.h"
+#include "modules/attention/gate/l0_round.h"
 #include "modules/attention/gate/route_experts.h"
 #include "modules/attention/gate/scalar.h"
 #include "modules/attention/gate/windows.h"
@@ -11,6 +12,7 @@ const Gates& gates() {
       Gates("gate", "chooses heads before they are computed, and weighs them after")
           .entry<Windows, WindowsOptions>("windows", "a fixed window of keys for each head", "2608.19203")
           .entry<HardConcrete, HardConcreteOptions>("hard_concrete", "learned stochastic gates with an L0 penalty", "1905.09418")
+          .entry<L0Round, L0RoundOptions>("l0_round", "learned stochastic gates that are rounded, heads in or out", "2110.03252")
           .entry<ScalarGate, ScalarGateOptions>("scalar", "a learned scale for each head", "2607.13425")
           .entry<HeadNorm, HeadNormOptions>("head_norm", "each head's output divided by its root mean square", "2601.19611")
           .entry<RouteExperts, RouteExpertsOptions>(

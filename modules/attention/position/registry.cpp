@@ -1,5 +1,6 @@
 #include "modules/attention/position/alibi.h"
 #include "modules/attention/position/rope.h"
+#include "modules/attention/position/transformer_xl.h"
 
 namespace headlab {
 
@@ -10,7 +11,9 @@ const Positions& positions() {
           .entry<Rope, RopeOptions>("rope", "rotates pairs of q and k by position times frequency", "2104.09864",
                                     Traits{.self_alone = true})
           .entry<Alibi, AlibiOptions>("alibi", "scores fall with distance, for each head by its own slope", "2108.12409",
-                                      Traits{.self_alone = true, .needs_heads = true});
+                                      Traits{.self_alone = true, .needs_heads = true})
+          .entry<TransformerXl, TransformerXlOptions>("transformer_xl", "a learned product of query and distance", "1901.02860",
+                                                      Traits{.self_alone = true, .needs_heads = true});
   return registry;
 }
 const Catalogue& position_catalogue() { return positions().catalogue(); }
