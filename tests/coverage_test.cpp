@@ -23,9 +23,9 @@ const nlohmann::json& coverage() {
 const std::vector<std::string> components{
     "tokens: words", "tokens: characters", "tokens: subwords by byte pairs and unigrams", "tokens: WordPiece", "unknown words",
     "embedding and its scale", "one matrix for source, target and output", "positions: sinusoidal", "positions: learned",
-    "positions: rotary", "positions: linear biases", "scores: scaled dot product", "scores: variance of dot products",
+    "positions: rotary", "positions: linear biases", "positions: relative", "scores: scaled dot product", "scores: variance of dot products",
     "scores: additive", "heads: any number, widths and groups", "heads: values of their own width",
-    "masks: causal, padding, window", "attention to the source", "feed-forward by position", "feed-forward: gated",
+    "masks: causal, padding, window", "attention to the source", "feed-forward by position", "feed-forward: gated", "feed-forward: none, persistent vectors", "gates: rounded, with a warm-up",
     "normalisation: layer norm and none", "normalisation: root mean square", "normalisation: min-max",
     "place of the norm: before, after", "place of the norm: both", "dropout", "label smoothing", "penalties on weights",
     "early stopping", "augmentation", "optimiser: AdamW, gradient limit, accumulation", "optimisers: Adam, SGD", "schedules",

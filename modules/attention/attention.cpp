@@ -91,17 +91,19 @@ Tensor Attention::forward(const AttentionCall& given) {
       kv = call.state->stored;
     }
   }
+  const auto context_BGSK = kv[0];
   auto group_of = plan.chosen_BTk.defined() ? std::vector<int64_t>(q.size(1), 0) : shape_->group_of;
   for (const auto& adapter : adapters_) {
     q = adapter->query(q);
     kv = adapter->expand(kv);
     group_of = adapter->group_of(group_of);
+    call.ahead += adapter->ahead();
   }
-  q = run.see(At::q, call.site, position->rotate(q, call.q_pos), &call);
+  q = run.see(At::q, call.site, position->query(q, call.q_pos), &call);
   const auto k = run.see(At::k, call.site, kv[0], &call);
   const auto v = run.see(At::v, call.site, kv[1], &call);
 
-  auto z = weigh->forward(q, k, v, group_of, plan, bias(call, q, k, from_start), call, from_start);
+  auto z = weigh->forward(q, k, v, group_of, plan, bias(call, q, context_BGSK, from_start), call, from_start);
   z = run.see(At::z, call.site, z, &call);
   for (const auto& gate : gates_) z = gate->weigh(z, plan, call);
   z = scaled(z, plan, call);
@@ -125,7 +127,7 @@ Tensor Attention::bias(const AttentionCall& call, const Tensor& q_BHTK, const Te
     const auto place = places_of(k_BGSK);
     k_pos = place - place.slice(0, -1) + call.q_pos.slice(-1, -1);
   }
-  return position->bias(call.q_pos, k_pos).to(q_BHTK.scalar_type());
+  return position->bias(q_BHTK, call.q_pos, k_pos).to(q_BHTK.scalar_type());
 }
 
 Tensor Attention::scaled(const Tensor& z_BHTK, const HeadPlan& plan, const AttentionCall& call) const {
@@ -156,6 +158,7 @@ void Attention::keep(const std::vector<int64_t>& heads) {
       throw ShapeError("keep: head " + std::to_string(head) + " is not there");
     positions.push_back(found - shape_->heads.begin());
   }
+  for (const auto& gate : gates_) gate->keep(positions);
   const auto where = axes();
   const auto groups = keep_heads(*shape_, positions);
   keep_units(*this, where, positions, groups);
@@ -188,9 +191,14 @@ int64_t Attention::flops(int64_t T, int64_t S, bool causal) const {
   int64_t pairs = 0;
   for (int64_t slot = 0; slot < outline.slots; ++slot)
     pairs += seen_pairs(T, S, causal, outline.window_H.empty() ? 0 : outline.window_H[slot]);
-  for (const auto& adapter : adapters_) count += adapter->flops(T, S);
-  return count + project->flops(T, S, outline.slots) + weigh->flops(T, S, outline.slots, pairs, shape_->value_width) +
-         mix->flops(T, outline.slots);
+  int64_t ahead = 0;
+  for (const auto& adapter : adapters_) {
+    count += adapter->flops(T, S);
+    ahead += adapter->ahead();
+  }
+  pairs += outline.slots * T * ahead;
+  return count + project->flops(T, S, outline.slots) + position->flops(T, S, outline.slots) +
+         weigh->flops(T, S + ahead, outline.slots, pairs, shape_->value_width) + mix->flops(T, outline.slots);
 }
 
 void copy_tensors(const torch::nn::Module& from, torch::nn::Module& to) {

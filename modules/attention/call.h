@@ -36,6 +36,9 @@ struct AttentionCall {
   Visibility see;
   State* state = nullptr;  // nullptr: no cache
   Forward& run;
+  /// Keys that stand before the context's and that every query sees, whatever is hidden (the adapter `persistent`). The walk
+  /// sets it; taps see them as the first keys and values, and as the first columns of scores and weights.
+  int64_t ahead = 0;
   bool is_self() const { return memory_BSD.is_same(x_BTD); }
 };
 

@@ -6,7 +6,9 @@
 #include "modules/attention/gate/windows.h"
 #include "modules/attention/position/offset.h"
 #include "modules/attention/position/rope.h"
+#include "modules/attention/position/transformer_xl.h"
 #include "modules/attention/project/standard.h"
+#include "modules/attention/weigh/dot_product.h"
 
 namespace headlab {
 namespace {
@@ -32,6 +34,14 @@ void attention_rules(const AttentionOptions& options, int64_t width, bool cross,
   if (position == "offset" && static_cast<int64_t>(options.position.as<OffsetOptions>().offsets.size()) != options.heads)
     problems.add(at("position.offsets"), "expected an offset for each of " + std::to_string(options.heads) + " heads, got " +
                                              std::to_string(options.position.as<OffsetOptions>().offsets.size()));
+  if (position == "transformer_xl") {
+    const auto problem = transformer_xl_problem(width);
+    if (!problem.empty()) problems.add(at("position"), problem);
+    const auto& score = options.weigh.score;
+    if (score.type() != "dot_product" || score.as<DotProductOptions>().scale)
+      problems.add(at("weigh.score"), "expected dot_product with its own scale beside the position transformer_xl, whose part of "
+                                      "the score has the same factor 1/sqrt(head width)");
+  }
   if (cross && positions().traits(position).self_alone)
     problems.add(at("position"),
                  position + ": expected a self-attention; a cross-attention's queries and keys share no positions");
@@ -43,6 +53,10 @@ void attention_rules(const AttentionOptions& options, int64_t width, bool cross,
   const auto mixes_groups = [](const Choice& adapter) { return adapters().traits(adapter.type()).reads_all_groups; };
   if (std::count_if(options.then.items.begin(), options.then.items.end(), mixes_groups) > 1)
     problems.add(at("then"), "expected at most one adapter that mixes heads: what follows it has a head for each component");
+  for (std::size_t i = 0; i + 1 < options.then.items.size(); ++i)
+    if (options.then.items[i].type() == "persistent")
+      problems.add(at("then[" + std::to_string(i) + "]"),
+                   "persistent: expected it to be the last adapter; what follows would take its vectors for the context's");
   bool routed = false;
   for (std::size_t i = 0; i < options.gates.items.size(); ++i) {
     const auto& gate = options.gates.items[i];

@@ -41,6 +41,8 @@ struct Adapter : torch::nn::Module, Initialised {
   virtual std::vector<Tensor> expand(std::vector<Tensor> kv) { return kv; }
   /// For each head the group it reads after expand().
   virtual std::vector<int64_t> group_of(std::vector<int64_t> before) const { return before; }
+  /// Keys that expand() puts before the others, for every query to see.
+  virtual int64_t ahead() const { return 0; }
   virtual void axes(HeadAxes) const {}
   virtual int64_t flops(int64_t /*T*/, int64_t /*S*/) const { return 0; }
 };
@@ -48,13 +50,18 @@ struct Adapter : torch::nn::Module, Initialised {
 /// Rotates q and k by their positions, or gives a bias to the scores.
 struct Position : torch::nn::Module {
   virtual Tensor rotate(Tensor x_BHTK, const Tensor& /*positions*/) { return x_BHTK; }
+  /// What is compared with the keys: the rotated query, where nothing else is said.
+  virtual Tensor query(Tensor q_BHTK, const Tensor& positions) { return rotate(std::move(q_BHTK), positions); }
   /// Whether bias() gives one.
   virtual bool has_bias() const { return false; }
-  /// Added to the scores. q_pos [T] or [B,T], k_pos (of all keys, cached ones too) [S] or [B,S] -> [1,H,T,S] or [B,H,T,S].
-  virtual Tensor bias(const Tensor& /*q_pos*/, const Tensor& /*k_pos*/) { return {}; }
+  /// Added to the scores. q_BHTK: what query() gave, or what a tap put in its place; q_pos [T] or [B,T], k_pos (of all keys,
+  /// cached ones too) [S] or [B,S] -> [1,H,T,S] or [B,H,T,S].
+  virtual Tensor bias(const Tensor& /*q_BHTK*/, const Tensor& /*q_pos*/, const Tensor& /*k_pos*/) { return {}; }
   /// Whether a pass made now would send gradients through the bias: LibTorch's fused kernel takes no such bias.
   virtual bool learns_bias() const { return false; }
   virtual void axes(HeadAxes) const {}
+  /// T queries of `slots` heads, S keys.
+  virtual int64_t flops(int64_t /*T*/, int64_t /*S*/, int64_t /*slots*/) const { return 0; }
 };
 
 /// Chooses heads before they are computed, and weighs z after. A list: gates may stand in series.
@@ -69,6 +76,8 @@ struct Gate : torch::nn::Module, Initialised {
   virtual bool routes() const { return false; }
   /// Heads (positions) that this gate has closed for good at evaluation; a prune action may remove them.
   virtual std::vector<int64_t> closed() const { return {}; }
+  /// Called before all heads but those at these positions are removed: what axes() can't say of removal.
+  virtual void keep(const std::vector<int64_t>& /*positions*/) {}
   void draw(const std::function<at::Generator(const std::string&)>&) override {}
 };
 

@@ -10,6 +10,8 @@ namespace headlab {
 /// The same network at each position: x_BTD -> y_BTD.
 struct FeedForward : torch::nn::Module {
   virtual Tensor feed(const Tensor& x_BTD) = 0;
+  /// Whether there is one: without, a layer has no such sublayer, nor its norm.
+  virtual bool is_there() const { return true; }
   /// Floating-point operations of the products of matrices for T tokens, a multiply-add counted as 2.
   virtual int64_t flops(int64_t T) const = 0;
 };
@@ -49,6 +51,14 @@ class PositionWise : public FeedForward {
   double dropout_;
   Activation activation_;
   torch::nn::Linear inner{nullptr}, outer{nullptr};
+};
+
+/// Nothing at all: y = 0, no sublayer.
+struct NoFeedForward : FeedForward {
+  NoFeedForward(const NoOptions&, int64_t) {}
+  Tensor feed(const Tensor& x_BTD) override { return torch::zeros_like(x_BTD); }
+  bool is_there() const override { return false; }
+  int64_t flops(int64_t) const override { return 0; }
 };
 
 /// act = max(0, .)

@@ -167,7 +167,7 @@ Layer::Layer(const LayerStyle& style, Stack self_stack, int64_t layer, const Lay
     cross_attention_norms_ = norms_of(style, "cross_attention");
   }
   feed_forward = register_module("feed_forward", feed_forwards().make(parts.feed_forward, style.width));
-  feed_forward_norms_ = norms_of(style, "feed_forward");
+  if (feed_forward->is_there()) feed_forward_norms_ = norms_of(style, "feed_forward");
 }
 
 SublayerNorms Layer::norms_of(const LayerStyle& style, const std::string& sublayer) {
@@ -193,8 +193,9 @@ Tensor Layer::forward(Tensor x_BTD, const StackCall& call) {
     });
   }
   x_BTD = run.see(At::residual_mid, self_site_, x_BTD);
-  x_BTD = residual_->join(x_BTD, feed_forward_norms_, dropout_, is_training(),
-                          [&](const Tensor& x) { return feed_forward->feed(x); });
+  if (feed_forward->is_there())
+    x_BTD = residual_->join(x_BTD, feed_forward_norms_, dropout_, is_training(),
+                            [&](const Tensor& x) { return feed_forward->feed(x); });
   return run.see(At::residual_out, self_site_, x_BTD);
 }
 

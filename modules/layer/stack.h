@@ -93,7 +93,7 @@ struct StackCall {
   Forward& run;
 };
 
-/// One layer: self-attention, cross-attention where there is one, feed-forward, each with norm, dropout and residual.
+/// One layer: self-attention, cross-attention and feed-forward where there are such, each with norm, dropout and residual.
 class Layer : public torch::nn::Module {
  public:
   /// memory_width: of the encoder's output. kept_*: original numbers of the heads to make; nullopt: all.

@@ -16,6 +16,7 @@ void NamedSet::describe(Fields& fields) {
 void RandomSets::describe(Fields& fields) {
   fields.add("sets", sets, "number of random sets").at_least(0);
   fields.add("size", size, "heads of each").at_least(1).unit("heads");
+  fields.add("like", like, "an earlier prune stage: as many heads of each layer as it removed, instead of size").means("empty: size");
 }
 
 void AblateOptions::describe(Fields& fields) {
@@ -38,6 +39,31 @@ void AblateOptions::rules(Problems& problems) const {
         problems.add("sets[" + std::to_string(i) + "].heads[" + std::to_string(j) + "]", error.what());
       }
     }
+}
+
+std::vector<NamedSet> sets_like(const HeadTable& there, const HeadSet& model, int64_t count, uint64_t seed) {
+  std::map<Site, int64_t> of_layer;
+  for (const auto& head : model) ++of_layer[{head.stack, head.layer}];
+  std::vector<NamedSet> sets;
+  for (int64_t i = 0; i < count; ++i) {
+    auto random = Random::stream(seed, {static_cast<uint64_t>(i)});
+    HeadSet set;
+    for (const auto& [site, number] : of_layer) {
+      const auto layers = there.find(site.stack);
+      const auto& heads = layers == there.end() || static_cast<std::size_t>(site.layer) >= layers->second.size()
+                              ? std::vector<int64_t>()
+                              : layers->second[static_cast<std::size_t>(site.layer)];
+      if (number > static_cast<int64_t>(heads.size()))
+        throw UsageError("ablate.random.like: expected a model of which " + to_string(site) + " has " + std::to_string(number) +
+                         " heads, got " + std::to_string(heads.size()));
+      for (const auto index : random.sample(static_cast<int64_t>(heads.size()), number))
+        set.push_back({site.stack, site.layer, heads[static_cast<std::size_t>(index)]});
+    }
+    auto& made = sets.emplace_back();
+    made.name = "random " + std::to_string(i + 1);
+    made.heads = names_of(sorted_set(std::move(set)));
+  }
+  return sets;
 }
 
 nlohmann::ordered_json AblateResult::to_json(const std::string& metric) const {

@@ -18,6 +18,7 @@ struct NamedSet : Described<NamedSet> {
 /// Sets of equal size drawn at random: the control of a chosen set.
 struct RandomSets : Described<RandomSets> {
   int64_t sets = 0, size = 1;
+  std::string like;  // a prune stage: each set has as many heads of each layer as it removed (the stage draws them: sets_like)
   void describe(Fields& fields) override;
 };
 
@@ -33,6 +34,10 @@ struct AblateOptions : Described<AblateOptions> {
   void describe(Fields& fields) override;
   void rules(Problems& problems) const override;
 };
+
+/// `count` sets of heads of `there`, each with as many of every layer, drawn at random, as `model` has: "random 1" ...
+/// Throws UsageError where a layer of `there` has fewer.
+std::vector<NamedSet> sets_like(const HeadTable& there, const HeadSet& model, int64_t count, uint64_t seed);
 
 /// What masking does to the metrics.
 struct AblateRow {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "modules/attention/call.h"
 #include "modules/tensor/torch.h"
 #include "src/heads/head_set.h"
 #include "src/task/annotated.h"
@@ -16,9 +17,10 @@ struct LargestPlaces : Tap {
   std::map<Site, Tensor> of;    // long [B,H,T], on the CPU
 
   bool wants(At at, Site) const override { return at == At::weights; }
-  Tensor see(At, Site site, Tensor weights_BHTS, const AttentionCall*) override {
+  Tensor see(At, Site site, Tensor weights_BHTS, const AttentionCall* call) override {
     const auto& keys = site.stack == Stack::dec_self ? target_BT : source_BS;
-    const auto seen = keys.defined() ? weights_BHTS.masked_fill(keys.logical_not().unsqueeze(1).unsqueeze(1), -1) : weights_BHTS;
+    const auto of_tokens = weights_BHTS.slice(-1, call->ahead);
+    const auto seen = keys.defined() ? of_tokens.masked_fill(keys.logical_not().unsqueeze(1).unsqueeze(1), -1) : of_tokens;
     of[site] = seen.argmax(-1).to(torch::kCPU);
     return weights_BHTS;
   }

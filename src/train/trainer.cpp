@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <set>
 
 #include "modules/base/error.h"
 #include "modules/base/nearest.h"
@@ -53,6 +54,7 @@ void TrainOptions::describe(Fields& fields) {
   fields.add("schedule", schedule, "the learning rate of each step");
   fields.add("rates", rates, "how fast chosen parameters learn; of several entries that choose one, the last counts");
   fields.add("penalties", penalties, "what keeps weights small");
+  fields.add("aux", aux, "how much losses that modules add count, and from when on");
   fields.add("head_masks", head_masks, "heads that each update goes without");
   fields.add("anchor", anchor, "what is learned beside, to hold on to what the model can do");
   fields.add("augment", augment, "noise in what the model reads");
@@ -88,6 +90,7 @@ Trainer::Trainer(Model& model, const Task& task, const TrainOptions& options, in
       rates_(options.rates, trained_parameters(model), options.optimizer),
       schedule_(schedules().make(options.schedule, d_model, options.steps)),
       penalties_(penalties_of(options.penalties, rates_.trained())),
+      aux_weights_(options.aux),
       head_masks_(head_masks_of(options.head_masks, model)),
       augment_(options.augment, task.reads(), !task.lengths("train").first.empty(), seed),
       order_(sources_of(task), task.lengths("train").second, options.batch, seed),
@@ -158,8 +161,12 @@ void Trainer::one_step() {
     auto objective = part.sum / static_cast<double>(tokens);
     loss = loss.defined() ? loss + objective.detach() : objective.detach();
     nll = nll.defined() ? nll + part.nll_sum / tokens : part.nll_sum / tokens;
+    std::set<std::string> losses;
+    for (const auto& extra : run.aux) losses.insert(extra.name);
+    aux_weights_.check(losses);
     for (const auto& extra : run.aux) {
-      const auto share = extra.sum / extra.count * (static_cast<double>(batches[i].tokens) / static_cast<double>(tokens));
+      const auto share = extra.sum / extra.count * (static_cast<double>(batches[i].tokens) / static_cast<double>(tokens)) *
+                         aux_weights_.of(extra.name, step_ + 1);
       objective = objective + share;
       auto& sum = aux[extra.name];
       sum = sum.defined() ? sum + share.detach() : share.detach();

@@ -8,6 +8,7 @@
 #include "src/data/batches.h"
 #include "src/task/task.h"
 #include "src/train/augment.h"
+#include "src/train/aux_weight.h"
 #include "src/train/early_stopping.h"
 #include "src/train/head_mask.h"
 #include "src/train/optimizer.h"
@@ -34,6 +35,7 @@ struct TrainOptions : Described<TrainOptions> {
   Choice schedule{schedule_catalogue, "transformer"};
   std::vector<RateOptions> rates;
   Choices penalties{penalty_catalogue, false, {}};
+  std::vector<AuxWeightOptions> aux;
   Choices head_masks{head_mask_catalogue, false, {}};
   AnchorOptions anchor;
   Choices augment{augmentation_catalogue, false, {}};
@@ -58,8 +60,8 @@ struct TrainReport {
 /// Trains a model on a task, and can stop and go on to the same bits.
 ///
 /// A step's loss is the sum over the target tokens of all its micro-batches, divided by their number, so that accumulation
-/// weighs tokens equally; auxiliary losses are added as sum / count over the same step, and penalties once. A loss that is
-/// not finite stops the training with an Error before the update; what was saved stays.
+/// weighs tokens equally; auxiliary losses are added as sum / count over the same step, times their weights (`aux`), and
+/// penalties once. A loss that is not finite stops the training with an Error before the update; what was saved stays.
 ///
 /// Head masks multiply what each head gives, all batches of a step alike; several are multiplied. Their draws are of their own, so
 /// that a mask of no head leaves the bits of the training as they are.
@@ -106,6 +108,7 @@ class Trainer {
   Rates rates_;
   std::shared_ptr<Schedule> schedule_;
   std::vector<std::shared_ptr<Penalty>> penalties_;
+  AuxWeights aux_weights_;
   std::vector<std::shared_ptr<HeadMask>> head_masks_;
   Augment augment_;
   BatchOrder order_;

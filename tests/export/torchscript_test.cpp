@@ -16,6 +16,7 @@
 #include "modules/attention/position/offset.h"
 #include "modules/attention/position/rope.h"
 #include "modules/attention/project/mix_heads.h"
+#include "modules/attention/project/persistent.h"
 #include "modules/attention/project/standard.h"
 #include "modules/tensor/torch.h"
 #include "src/decode/translate.h"
@@ -109,6 +110,20 @@ const std::vector<Variant>& variants() {
          o.project.choose("experts");
          o.gates.items.push_back(choice<RouteExpertsOptions>(gate_catalogue, "route_experts", [](auto& options) { options.shared = 1; }));
          o.mix.choose("experts");
+       }},
+      {"persistent vectors over groups and windows, with rope",
+       [](auto& o, bool cross) {
+         o.project = grouped(2);
+         o.then.items.push_back(choice<PersistentOptions>(adapter_catalogue, "persistent", [](auto& own) { own.vectors = 3; }));
+         if (cross) return;
+         o.position.choose("rope");
+         o.gates.items.push_back(windows({2, 0, 5, 2}));
+       }},
+      {"relative positions beside persistent vectors, rounded gates",
+       [](auto& o, bool cross) {
+         o.then.items.push_back(choice<PersistentOptions>(adapter_catalogue, "persistent", [](auto& own) { own.vectors = 3; }));
+         if (!cross) o.position.choose("transformer_xl");
+         o.gates.items.emplace_back(gate_catalogue, "l0_round");
        }},
       {"routed experts",
        [](auto& o, bool) {

@@ -96,6 +96,31 @@ TEST_CASE("ablation masks each head, the named sets and the random ones, and cha
   CHECK(torch::equal(before, model->parameters().front()));
 }
 
+TEST_CASE("random sets like a set have as many heads of each layer, those of sets and seeds differ") {
+  const ToyTask task({5, 7, 6});
+  auto model = toy_model(task);
+  const auto chosen = parse_heads({"enc.self.0.0", "enc.self.0.3", "enc.self.1.2", "dec.cross.1.0", "dec.cross.1.1", "dec.cross.1.3"});
+  const auto sets = sets_like(model->heads(), chosen, 20, 4);
+  REQUIRE(sets.size() == 20);
+  std::set<std::vector<std::string>> different;
+  for (const auto& set : sets) {
+    std::map<Site, std::set<int64_t>> of_layer;
+    for (const auto& head : parse_heads(set.heads)) of_layer[{head.stack, head.layer}].insert(head.head);
+    REQUIRE(of_layer.size() == 3);
+    CHECK(of_layer.at({Stack::enc_self, 0}).size() == 2);
+    CHECK(of_layer.at({Stack::enc_self, 1}).size() == 1);
+    CHECK(of_layer.at({Stack::dec_cross, 1}).size() == 3);
+    different.insert(set.heads);
+  }
+  CHECK(different.size() > 10);
+  CHECK(sets_like(model->heads(), chosen, 20, 4)[7].heads == sets[7].heads);
+  CHECK(sets_like(model->heads(), chosen, 1, 5)[0].heads != sets[0].heads);
+  CHECK(sets_like(model->heads(), {}, 2, 4)[1].heads.empty());
+  model->keep(without(model->heads(), parse_heads({"enc.self.1.0", "dec.cross.1.0", "dec.cross.1.1"})));
+  CHECK_THROWS_WITH(sets_like(model->heads(), chosen, 1, 4),
+                    "ablate.random.like: expected a model of which dec.cross.1 has 3 heads, got 2");
+}
+
 TEST_CASE("mean-ablation puts the mean output over tokens in a head's place, by hand") {
   const DefaultDtype in_double(torch::kFloat64);
   const ToyTask task({5, 7, 6});

@@ -15,8 +15,9 @@ namespace {
 const char* grammar_task = R"({"type": "translation", "data": {"type": "grammar", "train": 300, "valid": 40, "test": 20},
     "tokenizer": {"type": "bpe", "vocabulary": 300}})";
 
-std::shared_ptr<EncoderDecoder> model_for(const Task& task, bool bare = false) {
+std::shared_ptr<EncoderDecoder> model_for(const Task& task, bool bare = false, bool persistent = false) {
   EncoderDecoderOptions options;
+  if (persistent) options.encoder.attention.then.items.emplace_back(adapter_catalogue, "persistent");
   options.d_model = 16;
   options.dropout = 0;
   if (bare) options.norm.choose("none");
@@ -169,6 +170,25 @@ TEST_CASE("relations and rare words that heads look at are counted as loops over
     CHECK(pairs >= 12);
   }
   CHECK(result["heads"].size() == 12);
+}
+
+TEST_CASE("persistent vectors change no role: they are no tokens, and leave the order of those", "[roles]") {
+  const DefaultDtype in_double(torch::kFloat64);
+  const auto task = make_task_as<Translation>(grammar_task);
+  const auto plain = model_for(*task), persistent = model_for(*task, false, true);
+  {
+    const torch::NoGradGuard no_grad;
+    const auto own = plain->named_parameters();
+    for (auto& item : persistent->named_parameters())
+      if (own.contains(item.key())) item.value().copy_(own[item.key()]);
+  }
+  RolesOptions options;
+  options.limit = 12;
+  const auto expected = RolesMeasure(options).measure(*plain, *task, 0), got = RolesMeasure(options).measure(*persistent, *task, 0);
+  for (int64_t h = 0; h < 4; ++h) {  // of the first layer, whose tokens are the same
+    const auto head = "enc.self.0." + std::to_string(h);
+    CHECK(got["heads"][head] == expected["heads"][head]);
+  }
 }
 
 }  // namespace headlab

@@ -407,6 +407,35 @@ TEST_CASE("SwiGLU equals gated convolutions of width 1, and knows no positions")
   CHECK(count == 2 * 4 * 12 * 12);
 }
 
+TEST_CASE("a layer without a feed-forward network is its attention alone, with no parameters more") {
+  DefaultDtype guard(torch::kFloat64);
+  torch::NoGradGuard no_grad;
+  const auto x = noise({2, 5, small_width}, "x");
+  for (const std::string residual : {"pre", "post", "sandwich"}) {
+    LayerStyle style;
+    style.width = small_width;
+    style.residual.choose(residual);
+    LayerParts parts;
+    parts.attention = small_attention();
+    parts.feed_forward.choose("none");
+    const auto layer = std::make_shared<Layer>(style, Stack::dec_self, 0, parts, small_width, std::nullopt, std::nullopt);
+    fill(*layer);
+    layer->eval();
+    for (const auto& item : layer->named_parameters()) CHECK(item.key().rfind("self_attention", 0) == 0);
+    Forward run;
+    StackCall call{.positions = torch::arange(5), .self = causal(), .memory_BSD = {}, .cross = {}, .memory_positions = {}, .state = nullptr, .run = run};
+    const auto children = layer->named_children();
+    const auto attention = std::dynamic_pointer_cast<Attention>(children["self_attention"]);
+    const SublayerNorms norms{std::dynamic_pointer_cast<Norm>(children["self_attention_norm"]),
+                              residual == "sandwich" ? std::dynamic_pointer_cast<Norm>(children["self_attention_norm_after"]) : nullptr};
+    const auto expected = residuals().make(style.residual)->join(x, norms, {}, false, [&](const Tensor& of) {
+      return attention->forward(call_of(of, run, causal()));
+    });
+    CHECK(torch::equal(layer->forward(x, call), expected));
+    CHECK(layer->flops(5, 0, true) == attention->flops(5, 5, true));
+  }
+}
+
 TEST_CASE("a feed-forward network drops inner units at its rate, in training alone") {
   for (const std::string type : {"relu", "gelu", "swiglu"}) {
     Choice choice(feed_forward_catalogue, type);

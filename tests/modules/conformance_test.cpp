@@ -6,6 +6,7 @@
 
 #include "modules/attention/gate/hard_concrete.h"
 #include "modules/attention/gate/role_masks.h"
+#include "modules/attention/gate/l0_round.h"
 #include "modules/attention/gate/route_experts.h"
 #include "modules/attention/gate/scalar.h"
 #include "modules/attention/gate/windows.h"
@@ -14,7 +15,9 @@
 #include "modules/attention/position/alibi.h"
 #include "modules/attention/position/offset.h"
 #include "modules/attention/position/rope.h"
+#include "modules/attention/position/transformer_xl.h"
 #include "modules/attention/project/mix_heads.h"
+#include "modules/attention/project/persistent.h"
 #include "modules/attention/project/standard.h"
 #include "modules/attention/weigh/additive.h"
 #include "modules/attention/weigh/dot_product.h"
@@ -90,6 +93,20 @@ void mix_heads(AttentionOptions& a, std::vector<std::string> mix) {
   a.then.items = {choice};
 }
 
+void persistent(AttentionOptions& a) {
+  a.then.items.emplace_back(adapter_catalogue, "persistent");
+  a.then.items.back().as<PersistentOptions>().vectors = 3;
+}
+
+Choice l0_round(bool scale_output) {
+  auto choice = gate("l0_round");
+  auto& options = choice.as<L0RoundOptions>();
+  options.initial = 0.3;
+  options.penalty = 0.1;
+  options.scale_output = scale_output;
+  return choice;
+}
+
 const std::string no_positions_between = "a cross-attention's queries and keys share no positions";
 const Exempt self_alone{.cross = no_positions_between};
 const Exempt routed{.equal_bits = "rows are multiplied expert by expert: how many stand in one product depends on all tokens"};
@@ -137,6 +154,25 @@ std::vector<Row> attention_rows() {
     mix_heads(a, {"k", "v"});
     a.value_width = 3;
   });
+  add("adapter.persistent", "", [](A& a) { persistent(a); });
+  add("adapter.persistent", "over groups and windows, with rope", [](A& a) {
+    grouped(a, 2);
+    persistent(a);
+    a.position.choose("rope");
+    a.gates.items = {windows({1, 3, 2, 0})};
+  }, self_alone);
+  add("adapter.persistent", "after mixed heads, values of width 3, with alibi", [](A& a) {
+    grouped(a, 2);
+    mix_heads(a, {"k"});
+    persistent(a);
+    a.value_width = 3;
+    a.position.choose("alibi");
+  }, self_alone);
+  add("adapter.persistent", "over 2 groups, additive scores", [](A& a) {
+    grouped(a, 2);
+    persistent(a);
+    a.weigh.score.choose("additive");
+  }, {.fused = "the kernel knows dot products alone"});
   add("position.none", "", [](A&) {});
   add("position.rope", "", [](A& a) { a.position.choose("rope"); }, self_alone);
   add("position.rope", "half of each head, ntk", [](A& a) {
@@ -166,6 +202,22 @@ std::vector<Row> attention_rows() {
     a.position.choose("alibi");
     a.position.as<AlibiOptions>().learned = true;
   }, learning);
+  add("position.transformer_xl", "", [](A& a) { a.position.choose("transformer_xl"); }, learning);
+  add("position.transformer_xl", "without u and v, over groups and windows", [](A& a) {
+    grouped(a, 2);
+    a.position.choose("transformer_xl");
+    a.position.as<TransformerXlOptions>().biases = false;
+    a.gates.items = {windows({1, 3, 2, 0})};
+  }, learning);
+  add("position.transformer_xl", "with persistent vectors and rounded gates", [](A& a) {
+    persistent(a);
+    a.position.choose("transformer_xl");
+    a.gates.items = {l0_round(true)};
+  }, [&] {
+    auto rounded = learning;
+    rounded.gradients = "gradients pass the rounding as if it were not there, by definition";
+    return rounded;
+  }());
   add("gate.windows", "", [](A& a) { a.gates.items = {windows({2, 0, 3, 0})}; }, self_alone);
   add("gate.windows", "one for all", [](A& a) { a.gates.items = {windows({3})}; }, self_alone);
   add("gate.windows", "uneven over groups, with rope", [](A& a) {
@@ -184,6 +236,9 @@ std::vector<Row> attention_rows() {
     a.gates.items = {windows({1, 3, 2, 0})};
   }, self_alone);
   add("gate.hard_concrete", "", [](A& a) { a.gates.items = {hard_concrete()}; });
+  const Exempt rounded{.gradients = "gradients pass the rounding as if it were not there, by definition"};
+  add("gate.l0_round", "", [](A& a) { a.gates.items = {l0_round(true)}; }, rounded);
+  add("gate.l0_round", "not scaled, then scalar", [](A& a) { a.gates.items = {l0_round(false), gate("scalar")}; }, rounded);
   add("gate.scalar", "", [](A& a) { a.gates.items = {gate("scalar")}; });
   add("gate.hard_concrete", "then scalar", [](A& a) { a.gates.items = {hard_concrete(), gate("scalar")}; });
   add("gate.scalar", "then hard_concrete", [](A& a) { a.gates.items = {gate("scalar"), hard_concrete()}; });
@@ -278,6 +333,9 @@ std::vector<Row> model_rows() {
         ff->as<PositionWiseOptions>().width = 5;
       }
     });
+  add("feed_forward.none", "", [](O& o) {
+    for (auto* ff : {&o.encoder.feed_forward, &o.decoder.feed_forward}) ff->choose("none");
+  });
   for (const std::string type : {"sinusoidal", "learned", "none"})
     add("added_position." + type, "", [&](O& o) { o.embedding.position.choose(type); });
   for (const std::string type : {"pre", "post", "sandwich"}) add("residual." + type, "", [&](O& o) { o.residual.choose(type); });
@@ -641,6 +699,7 @@ TEST_CASE("dropout is off in evaluation and on in training") {
     with([](auto& o) {
       for (auto* a : {&o.encoder.attention, &o.decoder.attention, &o.decoder.cross_attention}) a->weigh.dropout = 0.8;
     });
+    if (row.entry == "feed_forward.none") continue;
     with([](auto& o) {
       for (auto* ff : {&o.encoder.feed_forward, &o.decoder.feed_forward}) ff->template as<PositionWiseOptions>().dropout = 0.8;
     });

@@ -62,7 +62,7 @@ TEST_CASE("wrong specs of real runs get these messages, word for word") {
        R"(x.json:2:88: model.encoder.attention.heads: expected a divisor of d_model (16), or a head_width beside it, got 3; nearest d_model: 15, 18
 1 mistake, nothing was run)"},
       {model_spec(R"({"type": "encoder_decoder", "d_model": 16, "encoder": {"attention": {"heads": 4, "position": "ropee"}}, "decoder": {"attention": {"heads": 4}, "cross_attention": {"heads": 4}}})"),
-       R"(x.json:2:103: model.encoder.attention.position: unknown position "ropee"; did you mean "rope"? (exists: none, rope, alibi)
+       R"(x.json:2:103: model.encoder.attention.position: unknown position "ropee"; did you mean "rope"? (exists: none, rope, alibi, transformer_xl)
 1 mistake, nothing was run)"},
       {model_spec(R"({"type": "encoder_decoder", "d_model": 16, "encoder": {"attention": {"heads": 16, "position": "rope"}}, "decoder": {"attention": {"heads": 4}, "cross_attention": {"heads": 4}}})"),
        R"(x.json:2:104: model.encoder.attention.position: rope: expected an even head width, got 1
@@ -147,6 +147,12 @@ TEST_CASE("wrong specs of real runs get these messages, word for word") {
 1 mistake, nothing was run)"},
       {stages_spec(R"([{"prun": {}}])"),
        R"(x.json:3:13: stages[0]: unknown stage "prun"; did you mean "prune"? (exists: train, average, evaluate, measure, score, ablate, mask, prune, curve, export, repeat)
+1 mistake, nothing was run)"},
+      {stages_spec(R"([{"train": {}}, {"ablate": {"random": {"sets": 3, "like": "closed"}}}])"),
+       R"(x.json:3:69: stages[1].ablate.random.like: no earlier stage is called "closed"
+1 mistake, nothing was run)"},
+      {stages_spec(R"([{"train": {}}, {"ablate": {"random": {"sets": 3, "like": "train"}}}])"),
+       R"(x.json:3:69: stages[1].ablate.random.like: expected the name of a prune stage, got "train", which is of type train
 1 mistake, nothing was run)"},
       {stages_spec(R"([{"ablate": {"sets": [{"name": "a", "heads": ["dec.self"]}]}}])"),
        R"(x.json:3:57: stages[0].ablate.sets[0].heads[0]: dec.self: not the name of a head; expected STACK.LAYER.HEAD with STACK one of enc.self, dec.self, dec.cross, for example enc.self.0.3

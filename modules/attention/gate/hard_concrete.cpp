@@ -31,16 +31,17 @@ Tensor HardConcrete::probability_open() const {
   return torch::sigmoid(log_alpha - options_.temperature * std::log(-options_.stretch_low / options_.stretch_high));
 }
 
+Tensor HardConcrete::noise(const std::string& name, const AttentionCall& call) const {
+  if (!is_training()) return {};
+  if (options_.penalty > 0)
+    call.run.aux.push_back({name, call.site, options_.penalty * probability_open().sum(), torch::ones({}, log_alpha.options())});
+  constexpr double margin = 1e-6;  // keeps the logarithms finite
+  return call.run.uniform(name, call.site, log_alpha.sizes(), log_alpha) * (1 - 2 * margin) + margin;
+}
+
 Tensor HardConcrete::weigh(Tensor z_BHTK, const HeadPlan&, const AttentionCall& call) {
-  Tensor u_H;
-  if (is_training()) {
-    constexpr double margin = 1e-6;  // keeps the logarithms finite
-    u_H = call.run.uniform("hard_concrete", call.site, log_alpha.sizes(), log_alpha) * (1 - 2 * margin) + margin;
-    if (options_.penalty > 0)
-      call.run.aux.push_back({"hard_concrete", call.site, options_.penalty * probability_open().sum(),
-                              torch::ones({}, log_alpha.options())});
-  }
-  return relevance::through(z_BHTK, z_BHTK * gate(u_H).to(z_BHTK.scalar_type()).unsqueeze(-1).unsqueeze(-1));
+  const auto of_heads = gate(noise("hard_concrete", call)).to(z_BHTK.scalar_type()).unsqueeze(-1).unsqueeze(-1);
+  return relevance::through(z_BHTK, z_BHTK * of_heads);
 }
 
 std::vector<int64_t> HardConcrete::closed() const {

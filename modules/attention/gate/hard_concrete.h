@@ -23,12 +23,16 @@ class HardConcrete : public Gate {
   void draw(const std::function<at::Generator(const std::string&)>& generator) override;
 
   /// The gates for uniform numbers u_H; u undefined: without noise.
-  Tensor gate(const Tensor& u_H = {}) const;
+  virtual Tensor gate(const Tensor& u_H = {}) const;
   Tensor probability_open() const;  // P(g != 0), [H]
+
+ protected:
+  /// A pass's numbers u_H in training, where it also adds the penalty by this name; undefined in evaluation.
+  Tensor noise(const std::string& name, const AttentionCall& call) const;
+  Tensor log_alpha;  // [H]
 
  private:
   HardConcreteOptions options_;
-  Tensor log_alpha;  // [H]
 };
 
 }  // namespace headlab

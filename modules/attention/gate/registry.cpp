@@ -1,6 +1,7 @@
 #include "modules/attention/gate/hard_concrete.h"
 #include "modules/attention/gate/head_norm.h"
 #include "modules/attention/gate/role_masks.h"
+#include "modules/attention/gate/l0_round.h"
 #include "modules/attention/gate/route_experts.h"
 #include "modules/attention/gate/scalar.h"
 #include "modules/attention/gate/windows.h"
@@ -14,6 +15,7 @@ const Gates& gates() {
           .entry<RoleMasks, RoleMasksOptions>("role_masks", "heads that see the keys of a role alone, as the data tells them", "2012.12366",
                                               Traits{.self_alone = true})
           .entry<HardConcrete, HardConcreteOptions>("hard_concrete", "learned stochastic gates with an L0 penalty", "1905.09418")
+          .entry<L0Round, L0RoundOptions>("l0_round", "learned stochastic gates that are rounded, heads in or out", "2110.03252")
           .entry<ScalarGate, ScalarGateOptions>("scalar", "a learned scale for each head", "2607.13425")
           .entry<HeadNorm, HeadNormOptions>("head_norm", "each head's output divided by its root mean square", "2601.19611")
           .entry<RouteExperts, RouteExpertsOptions>(

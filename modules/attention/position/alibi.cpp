@@ -44,7 +44,7 @@ void Alibi::draw(const std::function<at::Generator(const std::string&)>&) {
 
 bool Alibi::learns_bias() const { return slope.requires_grad() && at::GradMode::is_enabled(); }
 
-Tensor Alibi::bias(const Tensor& q_pos, const Tensor& k_pos) {
+Tensor Alibi::bias(const Tensor&, const Tensor& q_pos, const Tensor& k_pos) {
   const auto type = at_least_float(slope.scalar_type());
   const auto distance_TS = (q_pos.unsqueeze(-1) - k_pos.unsqueeze(-2)).abs().to(type);  // [T,S] or [B,T,S]
   const auto distance = distance_TS.dim() == 2 ? distance_TS.unsqueeze(0).unsqueeze(0) : distance_TS.unsqueeze(1);

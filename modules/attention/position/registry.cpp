@@ -1,6 +1,7 @@
 #include "modules/attention/position/alibi.h"
 #include "modules/attention/position/offset.h"
 #include "modules/attention/position/rope.h"
+#include "modules/attention/position/transformer_xl.h"
 
 namespace headlab {
 
@@ -13,7 +14,9 @@ const Positions& positions() {
           .entry<Alibi, AlibiOptions>("alibi", "scores fall with distance, for each head by its own slope", "2108.12409",
                                       Traits{.self_alone = true, .needs_heads = true})
           .entry<Offset, OffsetOptions>("offset", "each head looks at one place, so many tokens back", "2002.10260",
-                                        Traits{.self_alone = true, .needs_heads = true});
+                                        Traits{.self_alone = true, .needs_heads = true})
+          .entry<TransformerXl, TransformerXlOptions>("transformer_xl", "a learned product of query and distance", "1901.02860",
+                                                      Traits{.self_alone = true, .needs_heads = true});
   return registry;
 }
 const Catalogue& position_catalogue() { return positions().catalogue(); }

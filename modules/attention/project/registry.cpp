@@ -1,5 +1,6 @@
 #include "modules/attention/project/experts.h"
 #include "modules/attention/project/mix_heads.h"
+#include "modules/attention/project/persistent.h"
 #include "modules/attention/project/standard.h"
 
 namespace headlab {
@@ -19,7 +20,8 @@ const Adapters& adapters() {
   static const Adapters registry =
       Adapters("adapter", "changes queries, keys or values after projection")
           .entry<MixHeads, MixHeadsOptions>("mix_heads", "each head's key and value is a learned mix of all heads' keys and values",
-                                            "2601.19611", Traits{.reads_all_groups = true});
+                                            "2601.19611", Traits{.reads_all_groups = true})
+          .entry<Persistent, PersistentOptions>("persistent", "each head sees learned keys and values beside the text's", "2110.03252");
   return registry;
 }
 const Catalogue& adapter_catalogue() { return adapters().catalogue(); }

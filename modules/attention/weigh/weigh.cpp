@@ -24,6 +24,11 @@ Tensor widened(const Tensor& x_BHTK, int64_t width) {
   return x_BHTK.size(3) == width ? x_BHTK : torch::constant_pad_nd(x_BHTK, {0, width - x_BHTK.size(3)});
 }
 
+/// The mask with `ahead` keys before its own that every query sees.
+Tensor after_seen(const Tensor& mask, int64_t ahead) {
+  return ahead > 0 ? torch::constant_pad_nd(mask, {ahead, 0}, 1) : mask;
+}
+
 Tensor one_call(const HeadBlock& block, const Tensor& mask, double dropout, bool is_causal, double factor) {
   auto bias = mask;
   if (block.bias.defined()) {
@@ -39,11 +44,12 @@ Tensor one_call(const HeadBlock& block, const Tensor& mask, double dropout, bool
   return z.size(3) == block.v_BGSK.size(3) ? z : z.narrow(3, 0, block.v_BGSK.size(3));
 }
 
-/// What visible() says of a block, and what its heads may attend to.
-Tensor visible_to(const HeadBlock& block, const Visibility& see, bool from_start) {
-  const auto mask = visible(block.q_BHTK, block.k_BGSK, see, block.window, from_start);
+/// What visible() says of a block, and what its heads may attend to; keys ahead of the text's are seen by all.
+Tensor visible_to(const HeadBlock& block, const Visibility& see, bool from_start, int64_t ahead) {
+  const auto mask = visible(block.q_BHTK, block.k_BGSK, see, block.window, from_start, ahead);
   if (!block.allowed.defined()) return mask;
-  return mask.defined() ? mask.logical_and(block.allowed) : block.allowed;
+  const auto allowed = ahead > 0 ? torch::constant_pad_nd(block.allowed, {ahead, 0}, true) : block.allowed;
+  return mask.defined() ? mask.logical_and(allowed) : allowed;
 }
 
 }  // namespace
@@ -106,7 +112,9 @@ std::vector<HeadBlock> cut_blocks(const Tensor& q_BHTK, const Tensor& k_BGSK, co
   return blocks;
 }
 
-Tensor visible(const Tensor& q_BHTK, const Tensor& k_BGSK, const Visibility& see, int64_t window, bool from_start) {
+Tensor visible(const Tensor& q_BHTK, const Tensor& keys_BGSK, const Visibility& see, int64_t window, bool from_start,
+               int64_t ahead) {
+  const auto k_BGSK = ahead > 0 ? keys_BGSK.slice(2, ahead) : keys_BGSK;
   Tensor mask;
   const auto both = [&](const Tensor& more) { mask = mask.defined() ? mask.logical_and(more) : more; };
   const bool last_alone = !from_start && q_BHTK.size(2) == 1;  // one new token sees all that is cached
@@ -120,7 +128,7 @@ Tensor visible(const Tensor& q_BHTK, const Tensor& k_BGSK, const Visibility& see
   }
   if (see.allowed_BTS.defined()) both(see.allowed_BTS.dim() == 3 ? see.allowed_BTS.unsqueeze(1) : see.allowed_BTS);
   if (see.key_mask_BS.defined()) both(see.key_mask_BS.unsqueeze(1).unsqueeze(1));
-  return mask;
+  return mask.defined() ? after_seen(mask, ahead) : mask;
 }
 
 namespace {
@@ -157,37 +165,40 @@ int64_t windowed_span(int64_t window, bool causal) {
 }
 
 Tensor windowed_attention(const Tensor& q_BHTK, const Tensor& k_BGSK, const Tensor& v_BGSK, const Visibility& see, int64_t window,
-                          double factor) {
+                          double factor, int64_t ahead) {
   if (see.key_mask_BS.defined() && q_BHTK.size(0) > 1) {  // each text hides keys of its own
     std::vector<Tensor> z;
     for (int64_t b = 0; b < q_BHTK.size(0); ++b) {
       auto of_row = see;
       of_row.key_mask_BS = see.key_mask_BS.size(0) == 1 ? see.key_mask_BS : see.key_mask_BS.narrow(0, b, 1);
-      z.push_back(windowed_attention(q_BHTK.narrow(0, b, 1), k_BGSK.narrow(0, b, 1), v_BGSK.narrow(0, b, 1), of_row, window, factor));
+      z.push_back(windowed_attention(q_BHTK.narrow(0, b, 1), k_BGSK.narrow(0, b, 1), v_BGSK.narrow(0, b, 1), of_row, window, factor, ahead));
     }
     return torch::cat(z, 0);
   }
-  if (q_BHTK.is_cpu() && q_BHTK.size(1) == k_BGSK.size(1) && k_BGSK.size(3) == v_BGSK.size(3))
+  if (q_BHTK.is_cpu() && ahead == 0 && q_BHTK.size(1) == k_BGSK.size(1) && k_BGSK.size(3) == v_BGSK.size(3))
     return windowed_on_cpu(q_BHTK, k_BGSK, v_BGSK, see.key_mask_BS.defined() ? see.key_mask_BS[0] : Tensor(), see.causal, window, block_length(window), factor);
   const auto B = q_BHTK.size(0), H = q_BHTK.size(1), T = q_BHTK.size(2);
-  const auto step = block_length(window), before = (window + step - 1) / step * step, ahead = see.causal ? 0 : before;
+  const auto step = block_length(window), before = (window + step - 1) / step * step, after = see.causal ? 0 : before;
   const auto blocks = (T + step - 1) / step, padding = blocks * step - T, span = windowed_span(window, see.causal);
   // Block n has the queries from n step on, and sees the keys from n step - before on: what lies outside the text is padding.
   // Texts and heads are one dimension, blocks the other.
   const auto queries = (padding > 0 ? torch::constant_pad_nd(q_BHTK, {0, 0, 0, padding}) : q_BHTK).flatten(0, 1).unflatten(1, at::IntArrayRef{blocks, step}).transpose(0, 1);
   const auto seen_from_blocks = [&](const Tensor& x_BGSK) {
-    return Stretches::apply(torch::constant_pad_nd(x_BGSK, {0, 0, before, padding + ahead}).flatten(0, 1).contiguous(), blocks, step, span);
+    const auto context = ahead > 0 ? x_BGSK.slice(2, ahead) : x_BGSK;
+    const auto stretches = Stretches::apply(torch::constant_pad_nd(context, {0, 0, before, padding + after}).flatten(0, 1).contiguous(), blocks, step, span);
+    if (ahead == 0) return stretches;
+    return torch::cat({x_BGSK.narrow(2, 0, ahead).flatten(0, 1).unsqueeze(0).expand({blocks, -1, -1, -1}), stretches}, 2);
   };
   const auto options = q_BHTK.options().dtype(torch::kLong).requires_grad(false);
   const auto back = (torch::arange(step, options) + before).unsqueeze(1) - torch::arange(span, options);  // [step, span]
   const auto near = see.causal ? back.ge(0).logical_and(back.lt(window)) : back.abs().lt(window);
   const auto keys = see.key_mask_BS.defined() ? see.key_mask_BS : torch::ones({1, T}, options.dtype(torch::kBool));
-  const auto there = torch::constant_pad_nd(keys[0], {before, padding + ahead}).unfold(0, span, step).unsqueeze(1);  // [blocks, 1, span]
+  const auto there = torch::constant_pad_nd(keys[0], {before, padding + after}).unfold(0, span, step).unsqueeze(1);  // [blocks, 1, span]
   HeadBlock block;
   block.q_BHTK = queries;
   block.k_BGSK = seen_from_blocks(k_BGSK);
   block.v_BGSK = seen_from_blocks(v_BGSK);
-  const auto z = one_call(block, near.logical_and(there).unsqueeze(1), 0.0, false, factor);  // [blocks, B*H, step, K]
+  const auto z = one_call(block, after_seen(near.logical_and(there).unsqueeze(1), ahead), 0.0, false, factor);  // [blocks, B*H, step, K]
   const auto by_token = z.transpose(0, 1).reshape({B, H, blocks * step, v_BGSK.size(3)});
   return by_token.narrow(2, 0, T);
 }
@@ -197,16 +208,17 @@ Tensor Weigh::one_block(const HeadBlock& block, const AttentionCall& call, bool 
   const auto factor = *score->factor();
   const auto dropout = is_training() ? dropout_ : 0.0;
   const bool places_alone = !block.bias.defined() && !see.allowed_BTS.defined() && !block.allowed.defined();
-  if (places_alone && !see.key_mask_BS.defined() && see.causal && from_start && block.window == 0)
+  if (places_alone && !see.key_mask_BS.defined() && see.causal && from_start && block.window == 0 && call.ahead == 0)
     return one_call(block, {}, dropout, true, factor);
   const auto T = block.q_BHTK.size(2);
-  if (places_alone && block.window > 0 && T > 2 * windowed_span(block.window, see.causal) && T == block.k_BGSK.size(2) && from_start && dropout == 0 && !recording())
-    return windowed_attention(block.q_BHTK, block.k_BGSK, block.v_BGSK, see, block.window, factor);
-  return one_call(block, visible_to(block, see, from_start), dropout, false, factor);
+  if (places_alone && block.window > 0 && T > 2 * windowed_span(block.window, see.causal) && T == block.k_BGSK.size(2) - call.ahead && from_start && dropout == 0 && !recording())
+    return windowed_attention(block.q_BHTK, block.k_BGSK, block.v_BGSK, see, block.window, factor, call.ahead);
+  return one_call(block, visible_to(block, see, from_start, call.ahead), dropout, false, factor);
 }
 
 Tensor Weigh::forward(const Tensor& q_BHTK, const Tensor& k_BGSK, const Tensor& v_BGSK, const std::vector<int64_t>& group_of,
-                      const HeadPlan& plan, const Tensor& bias, const AttentionCall& call, bool from_start) {
+                      const HeadPlan& plan, const Tensor& of_context, const AttentionCall& call, bool from_start) {
+  const auto bias = of_context.defined() && call.ahead > 0 ? torch::constant_pad_nd(of_context, {call.ahead, 0}) : of_context;
   auto blocks = cut_blocks(q_BHTK, k_BGSK, v_BGSK, group_of, plan.window_H);
   std::vector<int64_t> order;
   for (auto& block : blocks) {
@@ -237,7 +249,7 @@ Tensor Weigh::instrumented(const std::vector<HeadBlock>& blocks, const Attention
     const auto heads = block.q_BHTK.size(1);
     auto s = score->score(block.q_BHTK, expand(block.k_BGSK, heads), block.heads);
     if (block.bias.defined()) s = s + block.bias;
-    const auto mask = visible_to(block, call.see, from_start);
+    const auto mask = visible_to(block, call.see, from_start, call.ahead);
     if (mask.defined()) s = s.masked_fill(mask.logical_not(), -std::numeric_limits<double>::infinity());
     of_scores.push_back(s);
     of_values.push_back(expand(block.v_BGSK, heads));

@@ -1,5 +1,6 @@
 #include "src/heads/score/confidence.h"
 
+#include "modules/attention/call.h"
 #include "modules/tensor/torch.h"
 
 namespace headlab {
@@ -12,10 +13,10 @@ struct LargestWeights : Tap {
   std::map<Site, double> tokens;
 
   bool wants(At at, Site) const override { return at == At::weights; }
-  Tensor see(At, Site site, Tensor weights_BHTS, const AttentionCall*) override {
+  Tensor see(At, Site site, Tensor weights_BHTS, const AttentionCall* call) override {
     const auto& queries = site.stack == Stack::enc_self ? source_BS : target_BT;
     const auto& keys = site.stack == Stack::dec_self ? target_BT : source_BS;
-    const auto kept = weights_BHTS.to(torch::kFloat64) * keys.unsqueeze(1).unsqueeze(1);
+    const auto kept = weights_BHTS.slice(-1, call->ahead).to(torch::kFloat64) * keys.unsqueeze(1).unsqueeze(1);
     const auto largest_BHT = std::get<0>(kept.max(-1)) * queries.unsqueeze(1);
     const auto sum = largest_BHT.sum({0, 2});
     sum_H[site] = sum_H.count(site) ? sum_H[site] + sum : sum;

@@ -1,7 +1,18 @@
+#include "modules/base/nearest.h"
 #include "src/report/figures.h"
 #include "src/run/stages/stages.h"
 
 namespace headlab {
+
+void AblateStageOptions::stage_rules(const std::string& place, const EarlierStages& known, Problems& problems) const {
+  const auto& like = inner.random.like;
+  if (like.empty()) return;
+  const auto found = known.find(like);
+  if (found == known.end())
+    problems.add(place + ".random.like", "no earlier stage is called " + in_quotes(like));
+  else if (!dynamic_cast<const PruneStageOptions*>(&found->second->options()))
+    problems.add(place + ".random.like", "expected the name of a prune stage, got " + in_quotes(like) + ", which is of type " + found->second->type());
+}
 
 nlohmann::ordered_json AblateStage::run(RunContext& context) {
   const auto stage = options_.name.empty() ? "ablate" : options_.name;
@@ -9,6 +20,12 @@ nlohmann::ordered_json AblateStage::run(RunContext& context) {
   auto options = options_.inner;
   options.metric = metric_or_first(context.task(options_.task), options.metric);
   const auto& metric = options.metric;
+  if (const auto& like = options.random.like; !like.empty()) {
+    const auto removed = context.results()["stages"].at(context.resolve(like)).at("removed").get<std::vector<std::string>>();
+    auto sets = sets_like(without(model->heads(), context.masked(options_.model)), parse_heads(removed), options.random.sets, context.seed_of(stage));
+    options.sets.insert(options.sets.end(), sets.begin(), sets.end());
+    options.random.sets = 0;
+  }
   const auto result = ablate(*model, context.task(options_.task), options, context.seed_of(stage), [&](int64_t done, int64_t total) {
     context.console().progress("ablate", done, total, "ablating heads, " + metric);
   }, context.masked(options_.model));

@@ -23,7 +23,10 @@ struct StageWith : Described<StageWith<Inner, type>>, StageCommon {
 inline constexpr char train_type[] = "train", evaluate_type[] = "evaluate", ablate_type[] = "ablate";
 using TrainStageOptions = StageWith<TrainOptions, train_type>;
 using EvaluateStageOptions = StageWith<EvaluateOptions, evaluate_type>;
-using AblateStageOptions = StageWith<AblateOptions, ablate_type>;
+struct AblateStageOptions : StageWith<AblateOptions, ablate_type>, StageRules {
+  void stage_rules(const std::string& place, const EarlierStages& known, Problems& problems) const override;
+  std::shared_ptr<Options> copy() const override { return std::make_shared<AblateStageOptions>(*this); }
+};
 
 /// {"steps", "tokens", "seconds", "loss", "valid"}, with early stopping {"stopped_at", "best_step"} too, and "valid" of the best
 /// step; the model is checkpoints/<stage>/final.

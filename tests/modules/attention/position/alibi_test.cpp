@@ -74,12 +74,12 @@ TEST_CASE("ALiBi knows distances alone") {
   shape->original_heads = 4;
   shape->heads = {0, 1, 2, 3};
   const auto alibi = std::make_shared<Alibi>(AlibiOptions(), shape);
-  const auto near = alibi->bias(torch::arange(5), torch::arange(5)), far = alibi->bias(torch::arange(1000, 1005), torch::arange(1000, 1005));
+  const auto near = alibi->bias({}, torch::arange(5), torch::arange(5)), far = alibi->bias({}, torch::arange(1000, 1005), torch::arange(1000, 1005));
   CHECK(shape_text(near) == "[1, 4, 5, 5]");
   CHECK(torch::equal(near, far));
   CHECK(near[0][1][4][1].item<double>() == -3.0 / 16);
   // Positions for each example.
-  const auto each = alibi->bias(torch::stack({torch::arange(3), torch::arange(7, 10)}), torch::stack({torch::arange(3), torch::arange(3)}));
+  const auto each = alibi->bias({}, torch::stack({torch::arange(3), torch::arange(7, 10)}), torch::stack({torch::arange(3), torch::arange(3)}));
   CHECK(shape_text(each) == "[2, 4, 3, 3]");
   CHECK(torch::equal(each[0], near[0].slice(1, 0, 3).slice(2, 0, 3)));
   CHECK(each[1][0][2][0].item<double>() == -9.0 / 4);
