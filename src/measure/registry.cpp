@@ -1,5 +1,6 @@
 #include "src/measure/measure.h"
 #include "src/measure/roles.h"
+#include "src/measure/windows.h"
 
 namespace headlab {
 
@@ -9,7 +10,8 @@ const Measures& measures() {
           .entry<ScoreMeasure, ScoreMeasureOptions>("scores", "variance of q k^T for random q and k, and how far softmax saturates", "1706.03762")
           .entry<GradientMeasure, GradientMeasureOptions>("gradients", "norm of the loss's gradient in each layer", "2002.04745")
           .entry<RolesMeasure, RolesOptions>("roles", "which heads look at an offset, along a dependency, or at the rarest word", "1905.09418")
-          .entry<TimeMeasure, TimeMeasureOptions>("time", "seconds of a forward pass by length");
+          .entry<TimeMeasure, TimeMeasureOptions>("time", "seconds of a forward pass by length")
+          .entry<WindowsMeasure, WindowsMeasureOptions>("windows", "the window of each head, and the share of context that they allocate", "2608.19203");
   return registry;
 }
 const Catalogue& measure_catalogue() { return measures().catalogue(); }

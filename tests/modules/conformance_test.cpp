@@ -4,9 +4,12 @@
 #include <numeric>
 #include <set>
 
+#include "modules/attention/gate/adaptive_windows.h"
 #include "modules/attention/gate/hard_concrete.h"
+#include "modules/attention/gate/random_windows.h"
 #include "modules/attention/gate/route_experts.h"
 #include "modules/attention/gate/scalar.h"
+#include "modules/attention/gate/shuffled_windows.h"
 #include "modules/attention/gate/windows.h"
 #include "modules/attention/mix/concatenate.h"
 #include "modules/attention/mix/low_rank.h"
@@ -53,6 +56,25 @@ Choice gate(const std::string& type) { return Choice(gate_catalogue, type); }
 Choice windows(std::vector<int64_t> of) {
   auto choice = gate("windows");
   choice.as<WindowsOptions>().windows = std::move(of);
+  return choice;
+}
+
+Choice random_windows(std::vector<int64_t> set) {
+  auto choice = gate("random_windows");
+  choice.as<RandomWindowsOptions>().set = std::move(set);
+  return choice;
+}
+
+Choice shuffled_windows(std::vector<int64_t> of) {
+  auto choice = gate("shuffled_windows");
+  choice.as<ShuffledWindowsOptions>().windows = std::move(of);
+  return choice;
+}
+
+Choice adaptive_windows(const std::string& controller_grad) {
+  auto choice = gate("adaptive_windows");
+  choice.as<AdaptiveWindowsOptions>().set = {2, 4};
+  choice.as<AdaptiveWindowsOptions>().controller_grad = controller_grad;
   return choice;
 }
 
@@ -165,6 +187,16 @@ std::vector<Row> attention_rows() {
     a.position.choose("rope");
     a.gates.items = {windows({1, 3, 2, 2})};
   }, self_alone);
+  add("gate.random_windows", "", [](A& a) { a.gates.items = {random_windows({1, 2, 3, 0})}; }, self_alone);
+  add("gate.shuffled_windows", "over groups, with rope", [](A& a) {
+    grouped(a, 2);
+    a.position.choose("rope");
+    a.gates.items = {shuffled_windows({1, 0, 2, 2})};
+  }, self_alone);
+  add("gate.adaptive_windows", "", [](A& a) { a.gates.items = {adaptive_windows("none")}; }, self_alone);
+  auto straight_through = self_alone;
+  straight_through.gradients = "straight-through: the gradient of a choice that the output does not show, by definition";
+  add("gate.adaptive_windows", "a controller that learns", [](A& a) { a.gates.items = {adaptive_windows("ste")}; }, straight_through);
   add("gate.hard_concrete", "", [](A& a) { a.gates.items = {hard_concrete()}; });
   add("gate.scalar", "", [](A& a) { a.gates.items = {gate("scalar")}; });
   add("gate.hard_concrete", "then scalar", [](A& a) { a.gates.items = {hard_concrete(), gate("scalar")}; });
