@@ -151,7 +151,7 @@ Tensor AdaptiveWindows::chosen_probability() const {
 }
 
 Tensor AdaptiveWindows::weigh(Tensor z_BHTK, const HeadPlan&, const AttentionCall&) {
-  if (!is_training() || options_.controller_grad != "ste") return z_BHTK;
+  if (options_.controller_grad != "ste" || !at::GradMode::is_enabled()) return z_BHTK;  // z stays as it is anyway
   const auto p = chosen_probability();
   return z_BHTK * (1 + (p - p.detach())).to(z_BHTK.scalar_type()).unsqueeze(-1).unsqueeze(-1);
 }
