@@ -7,6 +7,30 @@
 #include "modules/tensor/torch.h"
 
 namespace headlab {
+namespace {
+
+/// The taps of the gates that must see one call, until its end.
+class Observers {
+ public:
+  Observers(const std::vector<std::shared_ptr<Gate>>& gates, const AttentionCall& call, const std::vector<int64_t>& group_of)
+      : taps_(call.run.taps), before_(taps_.size()) {
+    for (const auto& gate : gates)
+      if (auto tap = gate->observer(call, group_of)) {
+        taps_.push_back(tap.get());
+        own_.push_back(std::move(tap));
+      }
+  }
+  ~Observers() { taps_.resize(before_); }
+  Observers(const Observers&) = delete;
+  Observers& operator=(const Observers&) = delete;
+
+ private:
+  std::vector<Tap*>& taps_;
+  std::size_t before_;
+  std::vector<std::unique_ptr<Tap>> own_;
+};
+
+}  // namespace
 
 void AttentionOptions::describe(Fields& fields) {
   fields.add("heads", heads, "number of attention heads").at_least(1);
@@ -99,6 +123,7 @@ Tensor Attention::forward(const AttentionCall& given) {
     group_of = adapter->group_of(group_of);
     call.ahead += adapter->ahead();
   }
+  const Observers observers(gates_, call, group_of);
   q = run.see(At::q, call.site, position->query(q, call.q_pos), &call);
   const auto k = run.see(At::k, call.site, kv[0], &call);
   const auto v = run.see(At::v, call.site, kv[1], &call);

@@ -3,6 +3,7 @@
 #include "modules/attention/attention.h"
 #include "modules/attention/gate/role_masks.h"
 #include "modules/attention/gate/route_experts.h"
+#include "modules/attention/gate/shuffled_windows.h"
 #include "modules/attention/gate/windows.h"
 #include "modules/attention/position/offset.h"
 #include "modules/attention/position/rope.h"
@@ -16,6 +17,10 @@ namespace {
 std::string nearest_multiples(int64_t value, int64_t factor) {
   const auto below = value / factor * factor, above = below + factor;
   return below > 0 ? std::to_string(below) + ", " + std::to_string(above) : std::to_string(above);
+}
+
+bool plans_windows(const std::string& gate) {
+  return gate == "windows" || gate == "random_windows" || gate == "shuffled_windows" || gate == "adaptive_windows";
 }
 
 }  // namespace
@@ -58,6 +63,7 @@ void attention_rules(const AttentionOptions& options, int64_t width, bool cross,
       problems.add(at("then[" + std::to_string(i) + "]"),
                    "persistent: expected it to be the last adapter; what follows would take its vectors for the context's");
   bool routed = false;
+  std::string planner;  // the gate that gives heads their windows
   for (std::size_t i = 0; i < options.gates.items.size(); ++i) {
     const auto& gate = options.gates.items[i];
     const auto where = at("gates[" + std::to_string(i) + "]");
@@ -71,6 +77,14 @@ void attention_rules(const AttentionOptions& options, int64_t width, bool cross,
       if (count != 1 && count != static_cast<std::size_t>(options.heads))
         problems.add(where + ".windows", "expected one window, or one for each of " + std::to_string(options.heads) + " heads, got " + std::to_string(count));
     }
+    if (gate.type() == "shuffled_windows") {
+      const auto count = gate.as<ShuffledWindowsOptions>().windows.size();
+      if (count != static_cast<std::size_t>(options.heads))
+        problems.add(where + ".windows", "expected one window for each of " + std::to_string(options.heads) + " heads, got " + std::to_string(count));
+    }
+    if (plans_windows(gate.type()) && !planner.empty())
+      problems.add(where, gate.type() + " can't stand beside " + planner + ": a head has one window");
+    if (plans_windows(gate.type())) planner = gate.type();
     if (gate.type() == "route_experts") {
       routed = true;
       const auto k = gate.as<RouteExpertsOptions>().k, shared = gate.as<RouteExpertsOptions>().shared;

@@ -68,6 +68,10 @@ struct Position : torch::nn::Module {
 struct Gate : torch::nn::Module, Initialised {
   virtual void plan(HeadPlan&, const AttentionCall&) {}
   virtual Tensor weigh(Tensor z_BHTK, const HeadPlan&, const AttentionCall&) { return z_BHTK; }
+  /// What must be seen of this pass beside x and z: a tap of q, k, v, scores, weights or z that lives for this call alone
+  /// (one that wants scores or weights makes the call leave the fused kernel); nullptr: nothing. `group_of`: for each head
+  /// the group of k and v that it reads.
+  virtual std::unique_ptr<Tap> observer(const AttentionCall&, const std::vector<int64_t>& /*group_of*/) { return nullptr; }
   virtual void axes(HeadAxes) const {}
   /// What is known of plan() before there are data.
   virtual void outline(HeadOutline&) const {}

@@ -1,6 +1,7 @@
 #include "src/measure/experts.h"
 #include "src/measure/measure.h"
 #include "src/measure/roles.h"
+#include "src/measure/windows.h"
 
 namespace headlab {
 
@@ -11,7 +12,8 @@ const Measures& measures() {
           .entry<GradientMeasure, GradientMeasureOptions>("gradients", "norm of the loss's gradient in each layer", "2002.04745")
           .entry<ExpertsMeasure, ExpertsOptions>("experts", "which experts tokens pick, and how much the token says about them", "2210.05144")
           .entry<RolesMeasure, RolesOptions>("roles", "which heads look at an offset, along a dependency, or at the rarest word", "1905.09418")
-          .entry<TimeMeasure, TimeMeasureOptions>("time", "seconds of a forward pass by length");
+          .entry<TimeMeasure, TimeMeasureOptions>("time", "seconds of a forward pass by length")
+          .entry<WindowsMeasure, WindowsMeasureOptions>("windows", "the window of each head, and the share of context that they allocate", "2608.19203");
   return registry;
 }
 const Catalogue& measure_catalogue() { return measures().catalogue(); }

@@ -8,6 +8,7 @@
 #include "modules/base/error.h"
 #include "modules/base/nearest.h"
 #include "modules/base/random.h"
+#include "modules/model/updates.h"
 #include "modules/tensor/torch.h"
 #include "src/checkpoint/rng.h"
 #include "src/task/token_loss.h"
@@ -152,7 +153,7 @@ void Trainer::one_step() {
   const auto scale = head_scale({batches.begin(), batches.begin() + static_cast<std::ptrdiff_t>(masked)}, tokens);
   for (const auto& [name, parameter] : rates_.trained()) const_cast<Tensor&>(parameter).mutable_grad() = Tensor();
   Tensor loss, nll;
-  std::map<std::string, Tensor> aux;
+  std::map<std::string, Tensor> aux, stats;
   for (std::size_t i = 0; i < batches.size(); ++i) {
     Forward run;
     run.noise_seed = noise_seed(i);
@@ -171,6 +172,7 @@ void Trainer::one_step() {
       auto& sum = aux[extra.name];
       sum = sum.defined() ? sum + share.detach() : share.detach();
     }
+    add_stats(stats, run.stats);
     objective.backward();
   }
   for (const auto& penalty : penalties_) penalty->add_gradients();
@@ -185,6 +187,7 @@ void Trainer::one_step() {
   const auto rate = schedule_->rate(step_ + 1);
   for (const auto& penalty : penalties_) penalty->decay([&](const std::string& name) { return rate * rates_.factor(name); });
   rates_.step(rate);
+  update_modules(model_, stats);
   ++step_;
   tokens_ += tokens;
   recent_tokens_ += tokens;

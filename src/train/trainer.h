@@ -63,6 +63,9 @@ struct TrainReport {
 /// weighs tokens equally; auxiliary losses are added as sum / count over the same step, times their weights (`aux`), and
 /// penalties once. A loss that is not finite stops the training with an Error before the update; what was saved stays.
 ///
+/// What modules learn without gradients (modules/tensor/updated.h) they learn after each update, from the sums that all batches
+/// of the step left.
+///
 /// Head masks multiply what each head gives, all batches of a step alike; several are multiplied. Their draws are of their own, so
 /// that a mask of no head leaves the bits of the training as they are.
 ///

@@ -468,6 +468,15 @@ TEST_CASE("a mixture has examples of its parts in proportion, with symbols of th
   }
   CHECK(std::abs(first - 3 * all / 4) < 38);  // 300 draws of 3/4: 5 standard deviations are 37.5
   CHECK(data.symbols.size() == 4 + 4 + 6);
+  // The test part may have other proportions, a part left out among them; the others keep theirs.
+  const auto tested = generate(options_of(R"({"exercise": {"type": "mixture", "weights": [3, 1], "test_weights": [0, 2], )" + parts + "}}"));
+  CHECK(tested.parts.at("valid") == data.parts.at("valid"));
+  for (const auto& example : tested.parts.at("test")) CHECK(shown(example.read, tested.symbols).front() == "<bos>");
+  CHECK(tested.parts.at("test").size() == 40);
+  const auto& trained = tested.parts.at("train");
+  CHECK(std::abs(std::count_if(trained.begin(), trained.end(), [&](const auto& example) {
+    return shown(example.read, tested.symbols).front() != "<bos>";
+  }) - 225) < 38);
   CHECK(generate(options_of(R"({"exercise": {"type": "mixture", "shared": true, )" + parts + "}}")).symbols.size() ==
         4 + 6);
 }
@@ -514,6 +523,10 @@ TEST_CASE("an exercise with too few examples says so, and options that contradic
   CHECK_THAT(
       mistake_in(R"({"exercise": {"type": "mixture", "parts": ["copy", "recall"]}})"),
       ContainsSubstring("exercise.parts[0]: expected an exercise that reads one text and answers within it, got copy"));
+  CHECK_THAT(mistake_in(R"({"exercise": {"type": "mixture", "parts": ["offsets", "recall"], "test_weights": [1]}})"),
+             ContainsSubstring("exercise.test_weights: expected one for each of the 2 parts, got 1"));
+  CHECK_THAT(mistake_in(R"({"exercise": {"type": "mixture", "parts": ["offsets", "recall"], "test_weights": [0, 0]}})"),
+             ContainsSubstring("exercise.test_weights: expected at least one above 0"));
   CHECK_THAT(mistake_in(R"({"exercise": {"type": "dyk"}})"), ContainsSubstring("did you mean \"dyck\"?"));
 }
 

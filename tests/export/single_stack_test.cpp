@@ -2,6 +2,7 @@
 
 #include <torch/script.h>
 
+#include "modules/attention/gate/adaptive_windows.h"
 #include "modules/attention/gate/windows.h"
 #include "modules/attention/project/standard.h"
 #include "tests/catch.h"
@@ -55,6 +56,36 @@ TEST_CASE("an exported decoder gives the model's logits at any batch and length,
       CHECK(written == found[static_cast<std::size_t>(b)].front().ids);
     }
   }
+}
+
+TEST_CASE("an exported file has the windows that training chose, and keeps them") {
+  Scratch folder;
+  auto attention = small_attention();
+  attention.gates.items.emplace_back(gate_catalogue, "adaptive_windows");
+  auto& options = attention.gates.items.back().as<AdaptiveWindowsOptions>();
+  options.set = {2, 3, 16};
+  options.controller_grad = "ste";
+  const auto model = make_model(model_choice("decoder_only", small_decoder_only(attention)));
+  const auto ids = random_ids({3, 9}, small_vocabulary, "ids");
+  Batch batch;
+  batch.target_BT = ids;
+  const torch::NoGradGuard no_grad;
+  const auto undecided = logits_of(*model, batch);
+  for (int64_t layer = 0; layer < 2; ++layer)
+    model->named_buffers()["decoder.layers." + std::to_string(layer) + ".self_attention.gate0.window"].copy_(torch::tensor({3, 2, 16, 2}, torch::kLong));
+  const auto decided = logits_of(*model, batch);
+  CHECK(difference(decided, undecided) > 1e-3);
+  const auto path = folder / "decoder.pt";
+  export_single_stack(*model, path, toy_ids, {{"spec.json", "{}"}});
+  auto file = torch::jit::load(path.string());
+  CHECK(difference(file.get_method("full")({ids, torch::ones_like(ids, torch::kBool)}).toTensor(), decided) < 1e-5);
+  bool kept = false;
+  for (const auto& item : file.named_buffers(true))
+    if (item.name.find("layers.1.self_attention.gate0.window") != std::string::npos) {
+      CHECK(torch::equal(item.value, torch::tensor({3, 2, 16, 2}, torch::kLong)));
+      kept = true;
+    }
+  CHECK(kept);
 }
 
 TEST_CASE("an exported encoder gives the model's logits where there is padding") {

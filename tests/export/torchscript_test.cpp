@@ -8,9 +8,12 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "modules/attention/gate/adaptive_windows.h"
 #include "modules/attention/gate/hard_concrete.h"
 #include "modules/attention/gate/role_masks.h"
+#include "modules/attention/gate/random_windows.h"
 #include "modules/attention/gate/route_experts.h"
+#include "modules/attention/gate/shuffled_windows.h"
 #include "modules/attention/gate/windows.h"
 #include "modules/attention/position/alibi.h"
 #include "modules/attention/position/offset.h"
@@ -70,6 +73,25 @@ const std::vector<Variant>& variants() {
        [](auto& o, bool cross) {
          o.project = grouped(2);
          if (!cross) o.gates.items.push_back(windows({2, 0, 5, 2}));
+       }},
+      {"drawn windows and groups",
+       [](auto& o, bool cross) {
+         o.project = grouped(2);
+         if (!cross)
+           o.gates.items.push_back(choice<RandomWindowsOptions>(gate_catalogue, "random_windows", [](auto& its) { its.set = {2, 0, 5}; }));
+       }},
+      {"dealt windows",
+       [](auto& o, bool cross) {
+         if (!cross)
+           o.gates.items.push_back(choice<ShuffledWindowsOptions>(gate_catalogue, "shuffled_windows", [](auto& its) { its.windows = {2, 0, 5, 2}; }));
+       }},
+      {"windows that adapt",
+       [](auto& o, bool cross) {
+         if (!cross)
+           o.gates.items.push_back(choice<AdaptiveWindowsOptions>(gate_catalogue, "adaptive_windows", [](auto& its) {
+             its.set = {2, 5};
+             its.controller_grad = "ste";
+           }));
        }},
       {"gates in series",
        [](auto& o, bool) {

@@ -4,11 +4,14 @@
 #include <numeric>
 #include <set>
 
+#include "modules/attention/gate/adaptive_windows.h"
 #include "modules/attention/gate/hard_concrete.h"
 #include "modules/attention/gate/role_masks.h"
 #include "modules/attention/gate/l0_round.h"
+#include "modules/attention/gate/random_windows.h"
 #include "modules/attention/gate/route_experts.h"
 #include "modules/attention/gate/scalar.h"
+#include "modules/attention/gate/shuffled_windows.h"
 #include "modules/attention/gate/windows.h"
 #include "modules/attention/mix/concatenate.h"
 #include "modules/attention/mix/low_rank.h"
@@ -64,6 +67,25 @@ Choice windows(std::vector<int64_t> of) {
 Choice role_masks(std::vector<std::string> of) {
   auto choice = gate("role_masks");
   choice.as<RoleMasksOptions>().roles = std::move(of);
+  return choice;
+}
+
+Choice random_windows(std::vector<int64_t> set) {
+  auto choice = gate("random_windows");
+  choice.as<RandomWindowsOptions>().set = std::move(set);
+  return choice;
+}
+
+Choice shuffled_windows(std::vector<int64_t> of) {
+  auto choice = gate("shuffled_windows");
+  choice.as<ShuffledWindowsOptions>().windows = std::move(of);
+  return choice;
+}
+
+Choice adaptive_windows(const std::string& controller_grad) {
+  auto choice = gate("adaptive_windows");
+  choice.as<AdaptiveWindowsOptions>().set = {2, 4};
+  choice.as<AdaptiveWindowsOptions>().controller_grad = controller_grad;
   return choice;
 }
 
@@ -235,6 +257,16 @@ std::vector<Row> attention_rows() {
     a.position.as<OffsetOptions>().offsets = {0, 1, 2, 3};
     a.gates.items = {windows({1, 3, 2, 0})};
   }, self_alone);
+  add("gate.random_windows", "", [](A& a) { a.gates.items = {random_windows({1, 2, 3, 0})}; }, self_alone);
+  add("gate.shuffled_windows", "over groups, with rope", [](A& a) {
+    grouped(a, 2);
+    a.position.choose("rope");
+    a.gates.items = {shuffled_windows({1, 0, 2, 2})};
+  }, self_alone);
+  add("gate.adaptive_windows", "", [](A& a) { a.gates.items = {adaptive_windows("none")}; }, self_alone);
+  auto straight_through = self_alone;
+  straight_through.gradients = "straight-through: the gradient of a choice that the output does not show, by definition";
+  add("gate.adaptive_windows", "a controller that learns", [](A& a) { a.gates.items = {adaptive_windows("ste")}; }, straight_through);
   add("gate.hard_concrete", "", [](A& a) { a.gates.items = {hard_concrete()}; });
   const Exempt rounded{.gradients = "gradients pass the rounding as if it were not there, by definition"};
   add("gate.l0_round", "", [](A& a) { a.gates.items = {l0_round(true)}; }, rounded);
