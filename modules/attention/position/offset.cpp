@@ -17,7 +17,7 @@ Offset::Offset(const OffsetOptions& options, Shape shape) {
   offset = register_buffer("offset", torch::tensor(of_heads, torch::kLong));
 }
 
-Tensor Offset::bias(const Tensor& q_pos, const Tensor& k_pos) {
+Tensor Offset::bias(const Tensor&, const Tensor& q_pos, const Tensor& k_pos) {
   const auto back_TS = q_pos.unsqueeze(-1) - k_pos.unsqueeze(-2);  // [T,S] or [B,T,S]
   const auto back = back_TS.dim() == 2 ? back_TS.unsqueeze(0).unsqueeze(0) : back_TS.unsqueeze(1);
   const auto elsewhere = back.ne(offset.unsqueeze(-1).unsqueeze(-1));

@@ -20,7 +20,7 @@ class Offset : public Position, public Initialised {
  public:
   Offset(const OffsetOptions& options, Shape shape);
   bool has_bias() const override { return true; }
-  Tensor bias(const Tensor& q_pos, const Tensor& k_pos) override;
+  Tensor bias(const Tensor& q_BHTK, const Tensor& q_pos, const Tensor& k_pos) override;
   void axes(HeadAxes axes) const override { axes.head("offset", 0, 1); }
   void draw(const std::function<at::Generator(const std::string&)>&) override {}
 
