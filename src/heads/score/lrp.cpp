@@ -2,9 +2,11 @@
 
 #include <c10/util/Type.h>
 
+#include <algorithm>
+#include <typeinfo>
+
 #include "modules/attention/attention.h"
 #include "modules/base/error.h"
-#include "modules/feed_forward/feed_forward.h"
 #include "modules/tensor/relevance.h"
 #include "modules/tensor/torch.h"
 
