@@ -195,8 +195,8 @@ TEST_CASE("a model of classes is asked once a text", "[heads][paper-22]") {
    public:
     using ToyTask::ToyTask;
     bool rows = true;
-    TokenBatch batch(const std::string& split, const std::vector<int64_t>& examples, torch::Device device) const override {
-      auto batch = ToyTask::batch(split, examples, device);
+    TokenBatch collect(const std::string& split, const std::vector<int64_t>& examples, torch::Device device) const override {
+      auto batch = ToyTask::collect(split, examples, device);
       const auto B = static_cast<int64_t>(examples.size());
       batch.targets_N = torch::zeros({B}, torch::kLong);
       batch.rows_N = rows ? torch::arange(B) : Tensor();

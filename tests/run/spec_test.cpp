@@ -62,7 +62,7 @@ TEST_CASE("wrong specs of real runs get these messages, word for word") {
        R"(x.json:2:88: model.encoder.attention.heads: expected a divisor of d_model (16), or a head_width beside it, got 3; nearest d_model: 15, 18
 1 mistake, nothing was run)"},
       {model_spec(R"({"type": "encoder_decoder", "d_model": 16, "encoder": {"attention": {"heads": 4, "position": "ropee"}}, "decoder": {"attention": {"heads": 4}, "cross_attention": {"heads": 4}}})"),
-       R"(x.json:2:103: model.encoder.attention.position: unknown position "ropee"; did you mean "rope"? (exists: none, rope, alibi, transformer_xl)
+       R"(x.json:2:103: model.encoder.attention.position: unknown position "ropee"; did you mean "rope"? (exists: none, rope, alibi, offset, transformer_xl)
 1 mistake, nothing was run)"},
       {model_spec(R"({"type": "encoder_decoder", "d_model": 16, "encoder": {"attention": {"heads": 16, "position": "rope"}}, "decoder": {"attention": {"heads": 4}, "cross_attention": {"heads": 4}}})"),
        R"(x.json:2:104: model.encoder.attention.position: rope: expected an even head width, got 1
@@ -170,7 +170,7 @@ TEST_CASE("wrong specs of real runs get these messages, word for word") {
        R"(x.json:4:79: arms.scaled: expected a run of its own, got the same as "plain": both come to the same spec
 1 mistake, nothing was run)"},
       {more_spec(R"("learning_rate": 0.1)"),
-       R"(x.json:4:1: learning_rate: unknown key (accepted: name, question, paper, seed, device, precision, task, model, stages, sweep, arms, seeds, expect, compare)
+       R"(x.json:4:1: learning_rate: unknown key (accepted: name, question, paper, seed, device, precision, task, tasks, model, stages, sweep, arms, seeds, expect, compare)
 1 mistake, nothing was run)"},
       {more_spec(R"("seed": 1, "seed": 2)"),
        R"(x.json:4:12: seed: repeated key; it stands first at line 4, column 1
@@ -186,7 +186,7 @@ TEST_CASE("wrong specs of real runs get these messages, word for word") {
 1 mistake, nothing was run)"},
       {more_spec(R"("task": {"type": "translation", "max_length": 0, "tokeniser": {}})"),
        R"(x.json:4:47: task.max_length: expected an integer of at least 1 (tokens), got 0
-x.json:4:50: task.tokeniser: unknown key; did you mean "tokenizer"? (accepted by translation: type, data, tokenizer, max_length)
+x.json:4:50: task.tokeniser: unknown key; did you mean "tokenizer"? (accepted by translation: type, data, tokenizer, max_length, roles)
 2 mistakes, nothing was run)"},
       {more_spec(R"()"),
        R"(x.json:3:23: syntax error: a comma after the last value

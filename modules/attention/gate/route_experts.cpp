@@ -40,9 +40,9 @@ void RouteExperts::plan(HeadPlan& plan, const AttentionCall& call) {
   plan.chosen_BTk = chosen;
   plan.weight_BTk = options_.norm == "none" ? value : value / value.sum(-1, /*keepdim=*/true).detach();
   if (first > 0) {
-    auto places = torch::ones_like(logits.select(-1, 0).unsqueeze(-1).expand({-1, -1, first}), logits.options().requires_grad(false));
-    plan.weight_BTk = torch::cat({places, plan.weight_BTk}, -1);
-    plan.chosen_BTk = torch::cat({places.to(torch::kLong).cumsum(-1) - 1, chosen + first}, -1);
+    const auto ones = torch::ones_like(call.x_BTD.detach().narrow(-1, 0, 1)).expand({-1, -1, first});
+    plan.weight_BTk = torch::cat({ones.to(plan.weight_BTk.scalar_type()), plan.weight_BTk}, -1);
+    plan.chosen_BTk = torch::cat({ones.to(torch::kLong).cumsum(-1) - 1, chosen + first}, -1);
   }
   if (is_training() && k > 0) add_losses(logits, p, chosen, call);
 }

@@ -21,7 +21,7 @@ struct Plan {
   bool causal = true;
   int64_t window = 0, step = 0;
   double factor = 1;
-  Tensor there_T;
+  Tensor there_T;  // empty: all
 
   /// All queries of a text of T tokens. Blocks in its midst are alike and go eight at a time; those near its ends see fewer keys.
   std::vector<Run> runs(int64_t T) const {
@@ -48,7 +48,7 @@ struct Plan {
     const auto options = like.options().dtype(torch::kLong).requires_grad(false);
     const auto back = (torch::arange(run.step, options) + (run.query - run.key)).unsqueeze(1) - torch::arange(run.span, options);
     auto sees = causal ? back.ge(0).logical_and(back.lt(window)) : back.abs().lt(window);
-    if (there_T.defined())
+    if (there_T.numel() > 0)
       sees = sees.logical_and(there_T.narrow(0, run.key, (run.blocks - 1) * run.step + run.span).unfold(0, run.span, run.step).unsqueeze(1)).unsqueeze(1);
     else
       sees = sees.unsqueeze(0).unsqueeze(0);
@@ -123,7 +123,8 @@ struct Windowed : torch::autograd::Function<Windowed> {
 
 Tensor windowed_on_cpu(const Tensor& q_BHTK, const Tensor& k_BHTK, const Tensor& v_BHTK, const Tensor& there_T, bool causal,
                        int64_t window, int64_t step, double factor) {
-  return Windowed::apply(q_BHTK, k_BHTK, v_BHTK, there_T, causal, window, step, factor);
+  const auto there = there_T.defined() ? there_T : torch::empty({0}, q_BHTK.options().dtype(torch::kBool).requires_grad(false));
+  return Windowed::apply(q_BHTK, k_BHTK, v_BHTK, there, causal, window, step, factor);
 }
 
 }  // namespace headlab
