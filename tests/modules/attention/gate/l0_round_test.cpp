@@ -131,6 +131,32 @@ TEST_CASE("removing closed heads keeps the scale of the others, and a removed op
   CHECK(torch::equal(forward(*clone, x), forward(*attention, x)));
 }
 
+TEST_CASE("an all-attention model without its closed heads gives the same logits") {
+  auto attention = gated();
+  attention.then.items.emplace_back(adapter_catalogue, "persistent");
+  attention.position.choose("transformer_xl");
+  auto options = small_decoder_only(attention);
+  options.decoder.feed_forward.choose("none");
+  auto model = make_model(model_choice("decoder_only", options));
+  HeadTable kept;
+  const std::vector<std::vector<double>> alphas{{-1, 2, -0.1, 0.1}, {-2, -1, -0.5, 3}};
+  const torch::NoGradGuard no_grad;
+  for (const auto& [site, mixer] : model->mixers()) {
+    auto& of = dynamic_cast<Attention&>(*mixer);
+    const auto& alpha = alphas[static_cast<std::size_t>(site.layer)];
+    set_log_alpha(of, alpha);
+    auto& layer = kept[site.stack].emplace_back();
+    for (int64_t h = 0; h < small_heads; ++h)
+      if (alpha[static_cast<std::size_t>(h)] >= 0) layer.push_back(h);
+    CHECK(of.gate_list()[0]->closed().size() == 4 - layer.size());
+  }
+  const auto batch = small_batch();
+  const auto before = logits_of(*model, batch);
+  model->keep(kept);
+  CHECK(text_of(model->heads()) == "dec.self [1 3][3]");
+  CHECK(difference(logits_of(*model, batch), before) < 1e-6);
+}
+
 TEST_CASE("a rounded gate whose alpha is held fixed stands as in evaluation while the rest learns") {
   DefaultDtype guard(torch::kFloat64);
   auto options = gated();
