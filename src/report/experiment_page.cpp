@@ -101,7 +101,7 @@ std::string experiment_pruning(const Experiment& experiment) {
   std::vector<CurveGroup> groups;
   for (auto& group : experiment.groups) {
     groups.push_back({group.name, {}});
-    for (auto run : group.runs) groups.back().runs.push_back(pruning_curves_of(experiment.runs[run].results));
+    for (auto run : group.runs) groups.back().runs.push_back(pruning_curves_of(experiment.runs[run].results, experiment.runs[run].spec));
   }
   return pruning_charts(groups);
 }

@@ -98,7 +98,7 @@ figcaption { display: flex; flex-wrap: wrap; gap: 0 1rem; align-items: baseline;
 .line.dashdot { stroke-dasharray: 8 3 1.8 3; }
 .line.long { stroke-dasharray: 13 4; }
 .line.faint { stroke-width: 1; opacity: 0.5; }
-.band { fill: currentColor; fill-opacity: 0.16; stroke: currentColor; stroke-opacity: 0.3; stroke-width: 0.6; }
+.band { fill: currentColor; fill-opacity: 0.12; stroke: currentColor; stroke-opacity: 0.3; stroke-width: 0.6; }
 .band.c6 { stroke-dasharray: 2 3; stroke-opacity: 0.7; }
 .points circle { fill: currentColor; opacity: 0; }
 .points circle:hover { opacity: 0.5; }

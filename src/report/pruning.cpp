@@ -24,18 +24,45 @@ std::string joined(const std::vector<std::string>& names) {
   return text;
 }
 
-PruningCurve curve_of(const Stage& stage, const json& stages) {
+/// The options of a curve stage in a resolved spec; an empty object where it is not there.
+const json& options_of(const std::string& stage, const json& spec) {
+  auto& stages = member(spec, "stages");
+  if (stages.is_array()) {
+    for (auto& one : stages) {
+      auto& options = member(one, "curve");
+      auto name = text_of(options, "name");
+      if (!options.empty() && (name.empty() ? "curve" : name) == stage) return options;
+    }
+  }
+  return member(stages, "");
+}
+
+/// The heads of these stacks, and all, among the scored ones.
+std::pair<double, double> scored_heads(const json& heads, const std::vector<std::string>& stacks) {
+  double inside = 0, all = 0;
+  if (!heads.is_object()) return {0, 0};
+  for (auto& [name, unused] : heads.items()) {
+    auto place = place_of(name);
+    ++all;
+    inside += place && std::find(stacks.begin(), stacks.end(), place->stack) != stacks.end();
+  }
+  return {inside, all};
+}
+
+PruningCurve curve_of(const Stage& stage, const json& stages, const json& spec) {
   PruningCurve curve;
   auto& result = stage.result;
+  auto& said = result.contains("stacks") || result.contains("highest") ? result : options_of(stage.name, spec);
   curve.stage = stage.name;
   curve.metric = text_of(result, "metric");
   auto scores = text_of(result, "scores");
   curve.criterion = text_of(member(stages, scores), "method");
   if (curve.criterion.empty()) curve.criterion = scores;
-  curve.scope = text_of(result, "scope");
-  curve.model = text_of(result, "model");
-  curve.highest = member(result, "highest") == true;
-  auto stacks = names_in(member(result, "stacks"));
+  curve.scope = text_of(said, "scope");
+  curve.model = text_of(said, "model");
+  curve.highest = member(said, "highest") == true;
+  auto stacks = names_in(member(said, "stacks"));
+  auto [in_stacks, in_all] = scored_heads(member(member(stages, scores), "heads"), stacks);
   curve.stacks = joined(stacks);
   auto& points = member(result, "points");
   if (!points.is_array()) return curve;
@@ -49,6 +76,7 @@ PruningCurve curve_of(const Stage& stage, const json& stages) {
     for (auto& stack : stacks) {
       if (auto number = finite(number_of(kept, stack))) made.in_stacks = made.in_stacks.value_or(0) + *number;
     }
+    if (!made.in_stacks && in_stacks > 0 && made.heads_kept) made.in_stacks = in_stacks - (in_all - *made.heads_kept);
     auto& random = member(point, "random");
     made.random_mean = number_of(random, "mean");
     made.random_low = number_of(random, "low");
@@ -360,13 +388,13 @@ std::string arms_chart(const std::vector<const Group*>& groups, const std::vecto
 
 }  // namespace
 
-std::vector<PruningCurve> pruning_curves_of(const json& results) {
+std::vector<PruningCurve> pruning_curves_of(const json& results, const json& spec) {
   static const std::vector<nlohmann::json> no_metrics;
   static const json none = json::object();
   Run run(results, no_metrics, none, none);
   std::vector<PruningCurve> curves;
   for (auto& stage : run.stages) {
-    if (stage.type == "curve") curves.push_back(curve_of(stage, member(results, "stages")));
+    if (stage.type == "curve") curves.push_back(curve_of(stage, member(results, "stages"), spec));
     if (stage.type != "repeat") continue;
     for (auto& curve : curves_of_repeat(stage)) curves.push_back(std::move(curve));
   }
@@ -430,6 +458,6 @@ std::string pruning_charts(const std::vector<CurveGroup>& given) {
   return result;
 }
 
-std::string pruning_curves(const Run& run) { return pruning_charts({{"", {pruning_curves_of(run.results)}}}); }
+std::string pruning_curves(const Run& run) { return pruning_charts({{"", {pruning_curves_of(run.results, run.spec)}}}); }
 
 }  // namespace headlab::report

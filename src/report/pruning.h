@@ -28,8 +28,9 @@ struct PruningCurve {
 };
 
 /// The curve stages of a run's results, in their order; and of each repeat whose stages evaluate models of fewer and
-/// fewer heads (score, prune, train, and again) the curve of its repetitions.
-std::vector<PruningCurve> pruning_curves_of(const json& results);
+/// fewer heads (score, prune, train, and again) the curve of its repetitions. What results do not say of a curve (those of
+/// earlier versions: its stacks, and how many heads they keep) is taken from the resolved `spec` and from the scored heads.
+std::vector<PruningCurve> pruning_curves_of(const json& results, const json& spec = json::object());
 
 /// The curves of runs that differ in their seed alone.
 struct CurveGroup {

@@ -59,6 +59,19 @@ TEST_CASE("curves of stacks are drawn by the heads kept in the stack and by the 
   CHECK_THAT(page, ContainsSubstring("BLEU against the share masked of a stack: g") && ContainsSubstring("<title>enc.self: 20 at share masked, % 75</title>"));
 }
 
+TEST_CASE("what the results of a curve do not say of its stack is taken from the spec and the scored heads", "[report]") {
+  const auto of = results(R"({"g": {"type": "score", "method": "gradient", "heads": {"enc.self.0.0": 1, "enc.self.0.1": 1, "dec.cross.0.0": 1, "dec.cross.0.1": 1}},
+    "enc": {"type": "curve", "metric": "bleu", "scores": "g", "points": [{"fraction": 0.5, "heads_kept": 3, "value": 20}]},
+    "cross": {"type": "curve", "metric": "bleu", "scores": "g", "points": [{"fraction": 0.5, "heads_kept": 3, "value": 10}]}})");
+  const auto spec = nlohmann::ordered_json::parse(R"({"stages": [{"train": {"name": ""}}, {"curve": {"name": "enc", "stacks": ["enc.self"], "scope": "global"}},
+    {"curve": {"name": "cross", "stacks": ["dec.cross"], "highest": true}}]})");
+  const auto curves = pruning_curves_of(of, spec);
+  REQUIRE(curves.size() == 2);
+  CHECK((curves[0].stacks == "enc.self" && curves[1].stacks == "dec.cross" && curves[1].highest));
+  CHECK(curves[0].points[0].in_stacks == 1);
+  CHECK(pruning_curves_of(of)[0].stacks.empty());
+}
+
 TEST_CASE("over seeds a curve is its mean with Student's interval, of two seeds lowest to highest", "[report]") {
   std::vector<nlohmann::ordered_json> seeds;
   for (const double value : {1.0, 2.0, 3.0}) seeds.push_back(results(R"({"curve": )" + curve("g", 5, value, "", random_values("[0, 1]", value / 2)) + "}"));
