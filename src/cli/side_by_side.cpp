@@ -54,4 +54,23 @@ int threads_of_each(int threads, int jobs) {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / jobs);
 }
 
+void add_jobs(CLI::App& command, int& jobs) {
+  command.add_option("--jobs", jobs, "runs of a sweep or of arms and seeds side by side, in as many processes that share the cores")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1024));
+}
+
+void side_by_side(const std::string& spec, std::size_t runs, int jobs, const std::vector<std::string>& set, bool quiet, RunFlags& flags) {
+  if (jobs == 1) return;
+  flags.threads = threads_of_each(flags.threads, jobs);
+  const int processes = std::min<int>(jobs, static_cast<int>(runs));
+  if (processes == 1) return;
+  std::vector<std::string> arguments{spec, "--out", flags.out.string(), "--threads", std::to_string(flags.threads), quiet ? "--quiet" : "--brief"};
+  if (flags.device) arguments.insert(arguments.end(), {"--device", *flags.device});
+  for (const auto& one : set) arguments.insert(arguments.end(), {"--set", one});
+  if (flags.fresh) arguments.push_back("--fresh");
+  run_side_by_side(arguments, processes);
+  flags.fresh = false;  // they began again; now their results are put together
+}
+
 }  // namespace headlab

@@ -12,7 +12,7 @@ namespace headlab {
 namespace {
 
 // In units of the drawing, which is scaled to the width of the page.
-constexpr double width = 380, height = 224, left = 52, right = 12, top = 10, bottom = 42;
+constexpr double width = 380, left = 52, right = 12, top = 10, bottom = 42;
 constexpr std::size_t drawn_points = 600, hover_points = 120;
 
 std::string at(double x, double y) { return fixed(x, 1) + "," + fixed(y, 1); }
@@ -51,6 +51,42 @@ std::string tick_text(double value, double step) {
   if (step >= 1) return std::abs(value) >= 100'000 ? short_number(value) : significant(value, 6);
   auto digits = static_cast<int>(std::ceil(-std::log10(step) - 1e-9));
   return digits <= 4 ? fixed(value, digits) : significant(value, 3);
+}
+
+/// The class of a line's colour and dashes.
+std::string style_of(const Chart::Line& line) {
+  constexpr const char* dashes[Chart::patterns] = {"", " dashed", " dotted", " dashdot", " long"};
+  auto pattern = static_cast<std::size_t>(std::clamp(line.pattern, 0, Chart::patterns - 1));
+  return "c" + std::to_string(line.colour) + dashes[pattern] + (line.faint ? " faint" : "");
+}
+
+/// The outline of a mark around a point; each colour has a shape of its own.
+std::string mark(int colour, double x, double y) {
+  auto outline = [&](std::initializer_list<std::pair<double, double>> corners) {
+    std::string path;
+    for (auto& [dx, dy] : corners) path += (path.empty() ? "M" : "L") + at(x + dx, y + dy);
+    return path + "Z";
+  };
+  switch (colour) {
+    case 1: return outline({{-3, -3}, {3, -3}, {3, 3}, {-3, 3}});                  // square
+    case 2: return outline({{0, -4}, {3.7, 2.8}, {-3.7, 2.8}});                    // triangle
+    case 3: return outline({{0, -4.3}, {4.3, 0}, {0, 4.3}, {-4.3, 0}});            // diamond
+    case 4: return outline({{0, 4}, {3.7, -2.8}, {-3.7, -2.8}});                   // triangle on its tip
+    case 5: return outline({{-3.6, -1.2}, {-1.2, -1.2}, {-1.2, -3.6}, {1.2, -3.6}, {1.2, -1.2}, {3.6, -1.2}, {3.6, 1.2},
+                            {1.2, 1.2}, {1.2, 3.6}, {-1.2, 3.6}, {-1.2, 1.2}, {-3.6, 1.2}});  // cross
+    default: {
+      auto radius = colour == Chart::neutral ? 2.0 : 3.2;
+      auto r = fixed(radius, 1), arc = "A" + r + "," + r + " 0 1 0 ";
+      return "M" + at(x - radius, y) + arc + at(x + radius, y) + arc + at(x - radius, y) + "Z";
+    }
+  }
+}
+
+/// How the legend shows a line: its dashes and its mark.
+std::string key_of(const Chart::Line& line) {
+  auto style = style_of(line);
+  return "<svg class=\"key\" viewBox=\"0 0 36 10\" aria-hidden=\"true\"><path class=\"line " + style + "\" d=\"M1,5H35\"/>" +
+         (line.marks ? "<path class=\"mark " + style + "\" d=\"" + mark(line.colour, 18, 5) + "\"/>" : "") + "</svg>";
 }
 
 }  // namespace
@@ -127,17 +163,23 @@ std::string Chart::html() const {
 
   std::string legend, bands_legend;
   for (auto& band : bands) {
+    auto colour = std::to_string(band.colour);
+    if (band.ranges.size() == 1) {  // of a lone point: a line up and down
+      auto& range = band.ranges.front();
+      svg += "<path class=\"line c" + colour + "\" d=\"M" + at(x(range.x), y(range.low)) + "V" + fixed(y(range.high), 1) + "\"/>\n";
+      continue;
+    }
     std::string over, back;
     for (auto& range : band.ranges) {
       over += at(x(range.x), y(range.high)) + " ";
       back = at(x(range.x), y(range.low)) + " " + back;
     }
-    auto colour = std::to_string(band.colour);
     svg += "<polygon class=\"band c" + colour + "\" points=\"" + over + back + "\"/>\n";
+    if (band.name.empty()) continue;
     bands_legend += "<span><i class=\"area c" + colour + "\"></i>" + html::escape(band.name) + "</span> ";
   }
   for (auto& line : lines) {
-    auto style = "c" + std::to_string(line.colour) + (line.dashed ? " dashed" : "") + (line.faint ? " faint" : "");
+    auto style = style_of(line);
     std::string path;
     bool pen_down = false;
     for (auto& [px, py] : thinned(line.points, drawn_points)) {
@@ -149,17 +191,18 @@ std::string Chart::html() const {
     svg += "<g class=\"" + std::string(line.marks ? "marks " : "points ") + style + "\">";
     for (auto& [px, py] : thinned(line.points, hover_points)) {
       if (!std::isfinite(py)) continue;
-      svg += "<circle cx=\"" + fixed(x(px), 1) + "\" cy=\"" + fixed(y(py), 1) + "\" r=\"" + (line.marks ? "3" : "5") +
-             "\"><title>" + html::escape(line.name + ": " + significant(py, 4) + " at " + x_title + " " +
-                                         significant(px, 6)) + "</title></circle>";
+      auto hover = "<title>" + html::escape(line.name + ": " + significant(py, 4) + " at " + x_title + " " + significant(px, 6)) +
+                   "</title>";
+      svg += line.marks ? "<path d=\"" + mark(line.colour, x(px), y(py)) + "\">" + hover + "</path>"
+                        : "<circle cx=\"" + fixed(x(px), 1) + "\" cy=\"" + fixed(y(py), 1) + "\" r=\"5\">" + hover + "</circle>";
     }
     svg += "</g>\n";
-    legend += "<span><i class=\"stroke " + style + "\"></i>" + html::escape(line.name) + "</span> ";
+    legend += "<span>" + key_of(line) + html::escape(line.name) + "</span> ";
   }
-  bool one = bands.empty() && std::count_if(lines.begin(), lines.end(), [](auto& line) { return !line.faint; }) < 2;
+  bool one = bands_legend.empty() && std::count_if(lines.begin(), lines.end(), [](auto& line) { return !line.faint; }) < 2;
   return "<figure class=\"chart\"><figcaption><b>" + html::escape(title) + "</b>" +
-         (one ? "" : "<span class=\"legend\">" + legend + bands_legend + "</span>") + "</figcaption>\n" + svg +
-         "</svg></figure>\n";
+         (one ? "" : "<span class=\"legend\">" + legend + bands_legend + "</span>") + "</figcaption>\n" + svg + "</svg>" +
+         (note.empty() ? "" : "<p class=\"note\">" + html::escape(note) + "</p>") + "</figure>\n";
 }
 
 }  // namespace headlab

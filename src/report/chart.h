@@ -7,24 +7,31 @@
 namespace headlab {
 
 /// A line chart as inline SVG: axes with round numbers, a legend where there is more than one line, and the values of
-/// each point as the browser's hover text. Lines differ by dashes as well as by colour.
+/// each point as the browser's hover text. Lines differ by their dashes and by the shape of their marks, not by colour
+/// alone.
 struct Chart {
+  static constexpr int colours = 6;   // 0 to 5
+  static constexpr int neutral = 6;   // a grey for what the others are compared with
+  static constexpr int patterns = 5;  // of dashes: 0 a whole line, 1 dashed, 2 dotted, 3 dash and dot, 4 long dashes
   struct Line {
     std::string name;
     std::vector<std::pair<double, double>> points;  // x, y, in the order of x; a y that is not finite breaks the line
-    int colour = 0;                                 // 0 to 3
-    bool dashed = false, faint = false;             // faint: one of many alike, left out of the legend
-    bool marks = false;                             // a dot at each point
+    int colour = 0;                                 // 0 to 6; the shape of its marks goes with it
+    int pattern = 0;
+    bool faint = false;                             // one of many alike, left out of the legend
+    bool marks = false;                             // a mark at each point
   };
   struct Band {  // between two lines
     struct Range { double x, low, high; };
-    std::string name;
+    std::string name;  // in the legend; empty: not there (the note says what it is)
     std::vector<Range> ranges;
     int colour = 0;
   };
   std::string title, x_title;
   std::vector<Line> lines;
   std::vector<Band> bands;
+  std::string note = {};  // below the drawing: what bands are, of how many
+  double height = 224;    // the drawing is 380 wide, and is scaled to the width of the page
 
   /// An HTML figure; empty where no point can be drawn. Lines of many points are drawn by the lowest and highest of
   /// each stretch, so that no spike is lost.

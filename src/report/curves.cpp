@@ -31,7 +31,7 @@ std::string without_number(const std::string& stage) {
 
 using Points = std::vector<std::pair<double, double>>;
 
-struct Series {
+struct Trained {
   std::string name;                       // of the stage in `metrics`
   std::map<std::string, Points> trained, valid;  // by quantity
 };
@@ -39,14 +39,14 @@ struct Series {
 constexpr std::pair<const char*, const char*> quantities[] = {
     {"loss", "loss (nats a token)"}, {"lr", "learning rate"}, {"grad_norm", "gradient norm, before clipping"}};
 
-Chart::Line line(const std::string& name, const Points& points, int colour, bool dashed, bool faint) {
-  return {name, points, colour, dashed, faint, points.size() < 2};
+Chart::Line line(const std::string& name, const Points& points, int colour, int pattern, bool faint) {
+  return {name, points, colour, pattern, faint, points.size() < 2};
 }
 
 }  // namespace
 
 std::string curves(const Run& run) {
-  std::vector<std::pair<std::string, std::vector<Series>>> groups;  // stages; of repetitions all
+  std::vector<std::pair<std::string, std::vector<Trained>>> groups;  // stages; of repetitions all
   for (auto& row : run.metrics) {
     auto step = number_of(row, "step");
     if (!step || !row.contains("stage") || !row["stage"].is_string()) continue;
@@ -55,7 +55,7 @@ std::string curves(const Run& run) {
     auto group = std::find_if(groups.begin(), groups.end(), same);
     if (group == groups.end()) group = groups.insert(groups.end(), {group_name, {}});
     auto series = std::find_if(group->second.begin(), group->second.end(), [&](auto& one) { return one.name == name; });
-    if (series == group->second.end()) series = group->second.insert(group->second.end(), Series{name, {}, {}});
+    if (series == group->second.end()) series = group->second.insert(group->second.end(), Trained{name, {}, {}});
     for (auto& [quantity, title] : quantities) {
       if (auto value = number_of(row, quantity)) series->trained[quantity].emplace_back(*step, *value);
     }
@@ -72,10 +72,10 @@ std::string curves(const Run& run) {
       Chart chart{title, "step", {}, {}};
       for (auto& series : all) {
         if (series.trained.count(quantity)) {
-          chart.lines.push_back(line("training", series.trained[quantity], 0, false, faint));
+          chart.lines.push_back(line("training", series.trained[quantity], 0, 0, faint));
         }
         if (std::string(quantity) == "loss" && series.valid.count(quantity)) {
-          chart.lines.push_back(line("validation", series.valid[quantity], 1, true, faint));
+          chart.lines.push_back(line("validation", series.valid[quantity], 1, 1, faint));
         }
       }
       charts += chart.html();
@@ -88,7 +88,7 @@ std::string curves(const Run& run) {
     for (auto& metric : metrics) {
       Chart chart{"validation " + metric_title(metric), "step", {}, {}};
       for (auto& series : all) {
-        if (series.valid.count(metric)) chart.lines.push_back(line("validation", series.valid[metric], 1, true, faint));
+        if (series.valid.count(metric)) chart.lines.push_back(line("validation", series.valid[metric], 1, 1, faint));
       }
       charts += chart.html();
     }

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <map>
 
-#include "src/report/chart.h"
 #include "src/report/figures.h"
 #include "src/terminal/format.h"
 
@@ -169,53 +168,6 @@ std::string sets_tables(const Run& run) {
     result += html::table(stage.name + ": sets of heads masked together" +
                               (base ? "; without a mask " + metric_title(metric) + " " + figure(metric, *base) : ""),
                           {"set", "size", metric_title(metric), "change", "heads"}, rows, true);
-  }
-  return result;
-}
-
-std::string pruning_curves(const Run& run) {
-  std::string result;
-  for (auto& stage : run.stages) {
-    auto& points = member(stage.result, "points");
-    if (stage.type != "curve" || !points.is_array()) continue;
-    auto metric = text_of(stage.result, "metric");
-    auto title = metric_title(metric);
-    struct Point {
-      double heads;
-      std::optional<double> value, mean, low, high;
-    };
-    std::vector<Point> all;
-    std::size_t draws = 0;
-    for (auto& point : points) {
-      auto heads = number_of(point, "heads_kept");
-      if (!heads || !std::isfinite(*heads)) continue;
-      auto& random = member(point, "random");
-      all.push_back({*heads, number_of(point, "value"), number_of(random, "mean"), number_of(random, "low"),
-                     number_of(random, "high")});
-      if (member(random, "values").is_array()) draws = std::max(draws, member(random, "values").size());
-    }
-    std::sort(all.begin(), all.end(), [](auto& a, auto& b) { return a.heads < b.heads; });
-    auto sets = draws > 0 ? std::to_string(draws) + " random sets" : std::string("random sets");
-    Chart::Line chosen{"by score", {}, 0, false, false, true}, mean{"mean of " + sets, {}, 1, true, false, true};
-    Chart::Band band{"lowest to highest of them", {}, 1};
-    std::vector<Row> rows;
-    for (auto& point : all) {
-      if (point.value) chosen.points.emplace_back(point.heads, *point.value);
-      if (point.mean) mean.points.emplace_back(point.heads, *point.mean);
-      bool ranged = point.low && point.high && std::isfinite(*point.low) && std::isfinite(*point.high);
-      if (ranged) band.ranges.push_back({point.heads, *point.low, *point.high});
-      rows.push_back({{count_cell(point.heads), figure_cell(metric, point.value), figure_cell(metric, point.mean),
-                       figure_cell(metric, point.low), figure_cell(metric, point.high)}});
-    }
-    auto scores = text_of(stage.result, "scores");
-    if (!scores.empty()) chosen.name = "lowest scores first (" + scores + ")";
-    Chart chart{stage.name + ": " + title, "heads kept", {chosen}, {}};
-    if (!mean.points.empty()) chart.lines.push_back(mean);
-    if (!band.ranges.empty()) chart.bands.push_back(band);
-    result += chart.html() + html::details("The values", html::table(stage.name + ": " + title + " against heads kept",
-                                                                      {"heads kept", title, "random: mean", "lowest",
-                                                                       "highest"},
-                                                                      rows));
   }
   return result;
 }

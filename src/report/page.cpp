@@ -10,13 +10,13 @@ constexpr const char* style = R"css(
   color-scheme: light dark;
   --ground: #fff; --panel: #f6f7f9; --text: #1b1f24; --soft: #59636e; --rule: #d5d9df; --link: #0b57a4;
   --good: #0b57a4; --bad: #a33f00; --mark: #fff3bf;
-  --c0: #0b6cb8; --c1: #c25400; --c2: #00795c; --c3: #8a4391;
+  --c0: #0b6cb8; --c1: #c25400; --c2: #00795c; --c3: #8a4391; --c4: #7d6400; --c5: #b0174f;
 }
 @media (prefers-color-scheme: dark) {
   :root {
     --ground: #14171b; --panel: #1d2127; --text: #e4e8ed; --soft: #9aa5b1; --rule: #363d46; --link: #7cb8f2;
     --good: #7cb8f2; --bad: #ffa061; --mark: #4a4212;
-    --c0: #62aeee; --c1: #ff9a4d; --c2: #3fc9a0; --c3: #d59bdb;
+    --c0: #62aeee; --c1: #ff9a4d; --c2: #3fc9a0; --c3: #d59bdb; --c4: #d9bf45; --c5: #ff86ab;
   }
 }
 * { box-sizing: border-box; }
@@ -40,14 +40,24 @@ pre { background: var(--panel); border: 1px solid var(--rule); border-radius: 6p
 nav { display: flex; flex-wrap: wrap; gap: 0.2rem 1rem; margin: 1.4rem 0 0; font-size: 0.92rem; }
 
 .verdicts { list-style: none; padding: 0; margin: 0.8rem 0; display: grid; gap: 0.5rem; }
-.verdicts li { display: grid; grid-template-columns: minmax(9.3rem, auto) 1fr auto; gap: 0.1rem 1rem;
+.verdicts li { display: grid; grid-template-columns: minmax(12.4rem, auto) 1fr auto; gap: 0.1rem 1rem;
                align-items: baseline; background: var(--panel); border-left: 4px solid var(--good);
                border-radius: 4px; padding: 0.6rem 0.9rem; }
 .verdicts li.fails { border-left-color: var(--bad); }
 .verdicts b { color: var(--good); white-space: nowrap; }
 .verdicts .fails b { color: var(--bad); }
+.verdicts li.open { border-left: 4px dashed var(--soft); }
+.verdicts .open b { color: var(--soft); }
+.evidence { grid-column: 2; display: flex; flex-wrap: wrap; align-items: center; gap: 0.1rem 0.9rem; color: var(--soft);
+            font-size: 0.9rem; }
+.interval { width: 200px; height: 26px; flex: none; }
+.interval .side { fill: var(--good); opacity: 0.14; }
+.interval .bound { stroke: var(--text); stroke-width: 1.2; stroke-dasharray: 3 2; }
+.interval .reach { stroke: var(--text); stroke-width: 1.6; fill: none; }
+.interval .seed { fill: var(--soft); opacity: 0.75; }
+.interval .mean { fill: var(--text); }
 .verdicts code { grid-column: 2; color: var(--soft); overflow-wrap: anywhere; }
-.verdicts .numbers { grid-column: 3; grid-row: 1 / span 2; align-self: center; font-size: 1.15rem; white-space: nowrap;
+.verdicts .numbers { grid-column: 3; grid-row: 1 / span 3; align-self: center; font-size: 1.15rem; white-space: nowrap;
                      font-variant-numeric: tabular-nums; }
 
 .scroll { overflow-x: auto; max-width: 100%; }
@@ -77,18 +87,24 @@ tr:target { background: var(--mark); }
 figcaption { display: flex; flex-wrap: wrap; gap: 0 1rem; align-items: baseline; font-size: 0.92rem;
   margin-bottom: 0.3rem; }
 .legend { display: flex; flex-wrap: wrap; gap: 0 0.9rem; color: var(--soft); }
-.legend i { display: inline-block; width: 1.6em; margin-right: 0.4em; vertical-align: middle; border-top: 2.5px solid; }
-.legend i.dashed { border-top-style: dashed; }
-.legend i.area { border: 0; height: 0.8em; background: currentColor; opacity: 0.28; }
+.legend span { display: inline-flex; align-items: center; gap: 0.4em; }
+.legend i.area { display: inline-block; width: 1.6em; height: 0.8em; background: currentColor; opacity: 0.28; }
+.chart svg.key { width: 2.6em; height: 0.72em; flex: none; }
+.note { color: var(--soft); font-size: 0.82rem; margin: 0.15rem 0 0.3rem; }
 .axes path { stroke: var(--rule); fill: none; }
 .line { fill: none; stroke: currentColor; stroke-width: 1.8; stroke-linejoin: round; }
 .line.dashed { stroke-dasharray: 6 4; }
+.line.dotted { stroke-dasharray: 1.8 3; }
+.line.dashdot { stroke-dasharray: 8 3 1.8 3; }
+.line.long { stroke-dasharray: 13 4; }
 .line.faint { stroke-width: 1; opacity: 0.5; }
-.band { fill: currentColor; opacity: 0.2; }
+.band { fill: currentColor; fill-opacity: 0.12; stroke: currentColor; stroke-opacity: 0.3; stroke-width: 0.6; }
+.band.c6 { stroke-dasharray: 2 3; stroke-opacity: 0.7; }
 .points circle { fill: currentColor; opacity: 0; }
 .points circle:hover { opacity: 0.5; }
-.marks circle { fill: currentColor; }
+.marks path, .key .mark { fill: currentColor; stroke: none; }
 .c0 { color: var(--c0); } .c1 { color: var(--c1); } .c2 { color: var(--c2); } .c3 { color: var(--c3); }
+.c4 { color: var(--c4); } .c5 { color: var(--c5); } .c6 { color: var(--soft); }
 
 .maps { display: flex; flex-wrap: wrap; gap: 0.8rem 0.9rem; }
 .map { font-size: 0.76rem; font-variant-numeric: tabular-nums; border-collapse: separate; border-spacing: 2px; }
@@ -121,7 +137,7 @@ dl.facts dd { margin: 0; overflow-wrap: anywhere; }
 
 @media (max-width: 40rem) {
   .verdicts li { grid-template-columns: 1fr; }
-  .verdicts code, .verdicts .numbers { grid-column: 1; grid-row: auto; align-self: auto; }
+  .verdicts code, .verdicts .numbers, .evidence { grid-column: 1; grid-row: auto; align-self: auto; }
   .sample, dl.facts { grid-template-columns: 1fr; }
   .sample dd, dl.facts dd { margin-bottom: 0.35rem; }
   .map td { min-width: 2.2rem; }
@@ -129,7 +145,8 @@ dl.facts dd { margin: 0; overflow-wrap: anywhere; }
 }
 @media print {
   :root { --ground: #fff; --panel: #fff; --text: #000; --soft: #444; --rule: #bbb; --link: #000; --good: #0b57a4;
-          --bad: #a33f00; --c0: #0b6cb8; --c1: #c25400; --c2: #00795c; --c3: #8a4391; color-scheme: light; }
+          --bad: #a33f00; --c0: #0b6cb8; --c1: #c25400; --c2: #00795c; --c3: #8a4391; --c4: #7d6400; --c5: #b0174f;
+          color-scheme: light; }
   body { max-width: none; padding: 0; font-size: 10pt; }
   nav { display: none; }
   .map td, .ramp i, .verdicts li, .legend i, .map .kept { print-color-adjust: exact;

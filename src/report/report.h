@@ -27,7 +27,8 @@ namespace headlab {
 ///     prune     "removed": [...], "kept": {"enc.self": [[0, 3], ...]}, "heads_before", "heads_after",
 ///               "parameters_before", "parameters_after"
 ///     mask      "masked": [...], "heads_before", "heads_after"
-///     curve     "metric", "scores", "points": [{"heads_kept", "value", "random": {"mean", "low", "high", "values"}}]
+///     curve     "metric", "scores", "model", "scope", "stacks", "highest", "points": [{"fraction", "heads_kept",
+///               "kept_by_stack": {"enc.self": 9}, "value", "random": {"mean", "low", "high", "values"}}]
 ///     repeat    "runs": [{"<stage>": {...}}]: the same stages with other seeds
 ///   Of other types every plain value is shown.
 ///

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <sstream>
 
+#include "src/checkpoint/json_file.h"
+#include "src/report/experiment_page.h"
 #include "src/run/summary.h"
-#include "src/terminal/format.h"
 #include "src/terminal/screen.h"
 
 namespace headlab {
@@ -24,16 +25,29 @@ std::vector<nlohmann::ordered_json> views_by_seed(const std::vector<RunVariant>&
   return complete;
 }
 
-std::string cell(const std::string& text) {
-  std::string safe;
-  for (char c : text) safe += c == '|' ? std::string("\\|") : c == '\n' ? std::string(" ") : std::string(1, c);
-  return safe;
+RunFiles files_of(const std::filesystem::path& folder, bool metrics) {
+  RunFiles files;
+  const auto read = [&](const char* name, nlohmann::ordered_json& to) {
+    try {
+      if (std::filesystem::exists(folder / name)) to = read_ordered_json_file(folder / name);
+    } catch (const FileError&) {  // the run's own page says it
+    }
+  };
+  read("results.json", files.results);
+  read("spec.json", files.spec);
+  read("environment.json", files.environment);
+  try {
+    if (metrics) files.metrics = metric_rows(folder);
+  } catch (const FileError&) {
+  }
+  return files;
 }
 
 }  // namespace
 
 ExperimentOutcome run_experiment(const std::vector<RunVariant>& variants, const std::string& spec_path, const RunFlags& flags,
-                                 Console::Kind kind, const std::optional<Part>& only, const std::atomic<bool>& stop) {
+                                 Console::Kind kind, const std::optional<Part>& only, const std::atomic<bool>& stop,
+                                 const std::function<void()>& ran) {
   ExperimentOutcome outcome;
   const auto chosen = only.value_or(Part{});
   for (const auto& variant : part(variants, chosen)) {
@@ -41,16 +55,19 @@ ExperimentOutcome run_experiment(const std::vector<RunVariant>& variants, const 
     try {
       outcome.runs.push_back(run_variant(variant, spec_path, flags, console, stop));
     } catch (const Interrupted& stopped) {
-      throw Interrupted(std::string("stopped ") + stopped.what() + ". Go on with: " + flags.command + " (resumes by itself)");
+      throw Interrupted(std::string("stopped ") + stopped.what() + ". Go on with: " + (flags.go_on.empty() ? flags.command : flags.go_on) +
+                        " (resumes by itself)");
     }
+    if (ran) ran();
     outcome.holds = outcome.holds && outcome.runs.back().expectations_hold;
   }
   const auto& spec = *variants.front().spec;
   if (chosen.count > 1 || (variants.size() == 1 && spec.compare.empty())) return outcome;
-  nlohmann::ordered_json file{{"name", spec.name}, {"question", spec.question}, {"paper", spec.paper}, {"runs", nlohmann::ordered_json::array()}};
+  nlohmann::ordered_json file{{"name", spec.name}, {"question", spec.question}, {"paper", spec.paper},
+                              {"command", flags.command}, {"runs", nlohmann::ordered_json::array()}};
   for (std::size_t i = 0; i < variants.size(); ++i)
-    file["runs"].push_back({{"label", variants[i].label}, {"arm", variants[i].arm}, {"seed", variants[i].spec->seed},
-                            {"id", outcome.runs[i].folder.filename().string()}});
+    file["runs"].push_back({{"label", variants[i].label}, {"arm", variants[i].arm}, {"group", variants[i].group},
+                            {"seed", variants[i].spec->seed}, {"id", outcome.runs[i].folder.filename().string()}});
   const auto views = views_by_seed(variants, outcome.runs);
   for (const auto& claim : spec.compare) {
     outcome.comparisons.push_back(compare(claim, views));
@@ -59,59 +76,34 @@ ExperimentOutcome run_experiment(const std::vector<RunVariant>& variants, const 
   }
   const auto rows = summarised(variants, outcome.runs);
   file["summary"] = to_json(rows);
-  write_file_atomically(flags.out / spec.name / "experiment.json", file.dump(2) + "\n");
-  write_file_atomically(flags.out / spec.name / "summary.csv", to_csv(rows));
+  const auto folder = flags.out / spec.name;
+  write_file_atomically(folder / "experiment.json", file.dump(2) + "\n");
+  write_file_atomically(folder / "summary.csv", to_csv(rows));
+  write_experiment_report(folder);
   Console console(kind);
   if (variants.size() > 1) {
     std::istringstream table(summary_text(rows, outcome.runs, Screen::of(1).columns));
     for (std::string line; std::getline(table, line);) console.plain(line);
-    console.plain("summary: " + (flags.out / spec.name / "summary.csv").string());
   }
   std::istringstream lines(comparison_text(outcome.comparisons));
   for (std::string line; std::getline(lines, line);) console.line("compare", line);
+  if (variants.size() > 1) console.plain("summary: " + (folder / "summary.csv").string() + "   report: " + (folder / "report.html").string());
   return outcome;
 }
 
-std::vector<ClaimRow> claim_rows(const std::string& spec_path, const RunSpec& spec, const ExperimentOutcome& outcome) {
-  std::vector<ClaimRow> rows;
-  for (std::size_t i = 0; i < spec.expect.size(); ++i) {
-    std::size_t held = 0;
-    std::vector<Verdict> verdicts;
-    for (const auto& run : outcome.runs) {
-      verdicts.push_back(judge(spec.expect[i], claim_view(run.results)));
-      held += verdicts.back().holds;
+void write_experiment_report(const std::filesystem::path& folder) {
+  constexpr std::size_t most_with_metrics = 200;  // runs whose training is drawn
+  const auto file = read_ordered_json_file(folder / "experiment.json");
+  std::vector<RunFiles> runs;
+  const auto listed = file.find("runs");
+  if (listed != file.end() && listed->is_array())
+    for (const auto& run : *listed) {
+      const auto id = run.is_object() ? run.value("id", nlohmann::ordered_json()) : nlohmann::ordered_json();
+      const bool plain = id.is_string() && !id.get_ref<const std::string&>().empty() &&
+                         id.get_ref<const std::string&>().find_first_of("/.") == std::string::npos;
+      runs.push_back(plain ? files_of(folder / id.get<std::string>(), listed->size() <= most_with_metrics) : RunFiles{});
     }
-    auto measured = measured_text(verdicts.front());
-    if (verdicts.size() > 1) {
-      const auto by_left = [](const Verdict& a, const Verdict& b) { return a.left < b.left; };
-      measured = measured_text(*std::min_element(verdicts.begin(), verdicts.end(), by_left)) + " to " +
-                 measured_text(*std::max_element(verdicts.begin(), verdicts.end(), by_left)) + ", holds in " + std::to_string(held) +
-                 " of " + std::to_string(verdicts.size()) + " runs";
-    }
-    rows.push_back({spec_path, spec.paper, spec.expect[i].claim, expected_text(verdicts.front()), measured, held == verdicts.size() ? "holds" : "does not hold"});
-  }
-  for (const auto& comparison : outcome.comparisons)
-    rows.push_back({spec_path, spec.paper, comparison.verdict.claim, expected_text(comparison.verdict), measured_text(comparison),
-                    comparison.answer()});
-  return rows;
-}
-
-std::string markdown_table(const std::vector<ClaimRow>& rows) {
-  std::string text = "| spec | statement | expected | measured | verdict |\n|---|---|---|---|---|\n";
-  for (const auto& row : rows)
-    text += "| " + cell(std::filesystem::path(row.spec).filename().string()) + " | " + cell(row.claim) +
-            (row.paper.empty() ? "" : " (" + row.paper + ")") + " | `" + cell(row.expected) + "` | " + cell(row.measured) + " | " +
-            (row.answer == "holds" ? row.answer : "**" + row.answer + "**") + " |\n";
-  return text;
-}
-
-std::string replaced_section(const std::string& text, const std::string& name, const std::string& section) {
-  const auto begin = "<!-- begin " + name + " -->\n", end = "<!-- end " + name + " -->";
-  const auto from = text.find(begin);
-  const auto to = from == std::string::npos ? from : text.find(end, from);
-  if (to == std::string::npos)
-    throw UsageError("expected the lines \"<!-- begin " + name + " -->\" and \"" + end + "\", between which the table goes");
-  return text.substr(0, from + begin.size()) + section + text.substr(to);
+  write_file_atomically(folder / "report.html", experiment_html(file, runs));
 }
 
 }  // namespace headlab

@@ -51,15 +51,6 @@ std::map<std::string, std::string> saved_files(const std::filesystem::path& fold
   return files;
 }
 
-std::vector<nlohmann::json> read_rows(const std::filesystem::path& file) {
-  std::vector<nlohmann::json> rows;
-  if (!std::filesystem::exists(file)) return rows;
-  std::istringstream lines(read_file(file));
-  for (std::string line; std::getline(lines, line);)
-    if (!line.empty()) rows.push_back(parse_json(line, file.string() + ":" + std::to_string(rows.size() + 1)));
-  return rows;
-}
-
 std::string head_counts(const Model& model) {
   std::string text;
   for (const auto& [stack, layers] : model.heads()) {
@@ -75,6 +66,23 @@ std::string head_counts(const Model& model) {
 }
 
 }  // namespace
+
+std::vector<nlohmann::json> metric_rows(const std::filesystem::path& folder) {
+  const auto file = folder / "metrics.jsonl";
+  std::vector<nlohmann::json> rows;
+  if (!std::filesystem::exists(file)) return rows;
+  std::istringstream lines(read_file(file));
+  for (std::string line; std::getline(lines, line);)
+    if (!line.empty()) rows.push_back(parse_json(line, file.string() + ":" + std::to_string(rows.size() + 1)));
+  return rows;
+}
+
+std::filesystem::path folder_of_run(const RunSpec& spec, const RunFlags& flags) {
+  if (flags.threads > 0) at::set_num_threads(flags.threads);
+  auto bits = dump(spec);  // what is asked and claimed changes no bits
+  for (const char* key : {"question", "paper", "expect", "compare"}) bits.erase(key);
+  return flags.out / spec.name / short_hash(bits.dump() + environment_of(device_from(flags.device.value_or(spec.device))).dump());
+}
 
 nlohmann::ordered_json environment_of(torch::Device device) {
   return {{"headlab", version},
@@ -126,7 +134,7 @@ nlohmann::ordered_json claim_view(const nlohmann::ordered_json& results) {
 
 void write_report(const std::filesystem::path& folder) {
   const auto json = [&](const char* name) { return read_ordered_json_file(folder / name); };
-  write_file_atomically(folder / "report.html", report_html(json("results.json"), read_rows(folder / "metrics.jsonl"), json("spec.json"),
+  write_file_atomically(folder / "report.html", report_html(json("results.json"), metric_rows(folder), json("spec.json"),
                                                             json("environment.json")));
 }
 
@@ -134,13 +142,10 @@ RunOutcome run_variant(const RunVariant& variant, const std::string& spec_path, 
                        const std::atomic<bool>& stop) {
   const auto& spec = *variant.spec;
   const auto before = std::chrono::steady_clock::now();
-  if (flags.threads > 0) at::set_num_threads(flags.threads);
+  RunFolder folder{folder_of_run(spec, flags)};
   const auto device = device_from(flags.device.value_or(spec.device));
   const auto environment = environment_of(device);
   const auto resolved = dump(spec);
-  auto bits = resolved;  // what is asked and claimed changes no bits
-  for (const char* key : {"question", "paper", "expect", "compare"}) bits.erase(key);
-  RunFolder folder{flags.out / spec.name / short_hash(bits.dump() + environment.dump())};
   make_folders(folder.path);
   const FolderLock lock(folder.path);
   if (flags.fresh) lock.clear();
@@ -190,6 +195,7 @@ RunOutcome run_variant(const RunVariant& variant, const std::string& spec_path, 
   results["question"] = spec.question;
   results["label"] = variant.label;
   results["arm"] = variant.arm;
+  results["group"] = variant.group;
   results["id"] = folder.path.filename().string();
   results["command"] = flags.command;
   results["seed"] = spec.seed;
@@ -198,9 +204,15 @@ RunOutcome run_variant(const RunVariant& variant, const std::string& spec_path, 
   results["model"] = std::move(whole_model);
   // Data may lie beside the spec: whoever opens the run again looks there too.
   results["spec_folder"] = std::filesystem::absolute(spec_path).parent_path().lexically_normal().string();
-  const auto earlier = results.value("seconds", 0.0);
+  // A run that is looked at again takes no more time than it took.
+  const bool ended_before = results.contains("seconds");
+  double earlier = results.value("seconds", 0.0);
+  for (const auto& [name, stage] : results["stages"].items())
+    if (!ended_before) earlier += stage.value("wall_seconds", 0.0);
+  const auto there = results["stages"].size();
   run_stages(spec.stages, context);
-  results["seconds"] = earlier + std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count();
+  if (!ended_before || results["stages"].size() != there)
+    results["seconds"] = earlier + std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count();
 
   RunOutcome outcome;
   std::vector<Verdict> verdicts;

@@ -1,6 +1,10 @@
 #include "src/run/summary.h"
 
 #include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <tuple>
 
 #include "src/report/figures.h"
 #include "src/terminal/format.h"
@@ -14,40 +18,63 @@ using Json = nlohmann::ordered_json;
 struct Found {
   std::string stage, measure;
   std::optional<double> at;
+  std::string metric, method;
   double value;
 };
+using FoundPlace = std::tuple<std::string, std::string, std::optional<double>>;  // stage, measure, at
 
-void numbers_of(const Json& stage, const std::string& name, std::vector<Found>& found) {
-  const auto add_all = [&](const Json& object) {
-    for (const auto& [key, value] : object.items())
-      if (value.is_number()) found.push_back({name, key, std::nullopt, value.get<double>()});
-  };
-  if (stage.contains("metrics")) add_all(stage.at("metrics"));
-  add_all(stage);
+/// A number; JSON has null for what is none.
+std::optional<double> measured(const Json& object, const std::string& key) {
+  const auto found = object.find(key);
+  if (found == object.end()) return std::nullopt;
+  if (found->is_null()) return std::nan("");
+  return found->is_number() ? std::optional(found->get<double>()) : std::nullopt;
+}
+
+/// What chose the heads of a curve.
+std::string method_of(const Json& curve, const Json& stages) {
+  const auto scores = curve.value("scores", "");
+  auto method = stages.contains(scores) ? stages.at(scores).value("method", "") : "";
+  if (method.empty()) method = scores;
+  if (curve.value("highest", false)) method += ", highest first";
+  if (const auto scope = curve.value("scope", "global"); scope != "global") method += ", by " + scope;
+  for (const auto& stack : curve.value("stacks", Json::array())) method += ", " + stack.get<std::string>();
+  return method;
+}
+
+void numbers_of(const Json& stage, const std::string& name, const Json& stages, std::vector<Found>& found) {
+  if (stage.contains("metrics"))
+    for (const auto& [metric, value] : stage.at("metrics").items())
+      if (const auto number = measured(stage.at("metrics"), metric)) found.push_back({name, metric, std::nullopt, "", "", *number});
+  for (const auto& [key, value] : stage.items())
+    if (value.is_number()) found.push_back({name, key, std::nullopt, "", "", value.get<double>()});
   if (!stage.contains("points")) return;
+  const auto metric = stage.value("metric", ""), method = method_of(stage, stages);
   for (const auto& point : stage.at("points")) {
-    const auto at = point.at("fraction").get<double>();
-    for (const auto* key : {"heads_kept", "value"}) found.push_back({name, key, at, point.at(key).get<double>()});
-    if (point.contains("random")) found.push_back({name, "random", at, point.at("random").at("mean").get<double>()});
+    const auto at = measured(point, "fraction");
+    if (!at) continue;
+    for (const auto* key : {"heads_kept", "value"})
+      if (const auto number = measured(point, key)) found.push_back({name, key, at, metric, method, *number});
+    if (!point.contains("random")) continue;
+    if (const auto mean = measured(point.at("random"), "mean")) found.push_back({name, "random", at, metric, method, *mean});
   }
 }
 
 std::vector<Found> numbers_of(const Json& results) {
   std::vector<Found> found;
-  for (const auto& [name, stage] : results.at("stages").items()) {
-    numbers_of(stage, name, found);
+  const auto& stages = results.at("stages");
+  for (const auto& [name, stage] : stages.items()) {
+    numbers_of(stage, name, stages, found);
     if (!stage.contains("runs")) continue;
     std::vector<Found> all;  // of every repetition
     for (const auto& repetition : stage.at("runs"))
-      for (const auto& [inner_name, inner] : repetition.items()) numbers_of(inner, name + "/" + inner_name, all);
+      for (const auto& [inner_name, inner] : repetition.items()) numbers_of(inner, name + "/" + inner_name, repetition, all);
     std::vector<std::pair<Found, std::vector<double>>> by_place;
+    std::map<FoundPlace, std::size_t> places;
     for (const auto& one : all) {
-      const auto same = [&](const auto& other) {
-        return other.first.stage == one.stage && other.first.measure == one.measure && other.first.at == one.at;
-      };
-      auto place = std::find_if(by_place.begin(), by_place.end(), same);
-      if (place == by_place.end()) place = by_place.insert(by_place.end(), {one, {}});
-      place->second.push_back(one.value);
+      const auto [place, added] = places.emplace(FoundPlace{one.stage, one.measure, one.at}, by_place.size());
+      if (added) by_place.push_back({one, {}});
+      by_place[place->second].second.push_back(one.value);
     }
     for (auto& [one, values] : by_place) {
       one.value = mean_interval(values).mean;
@@ -64,27 +91,38 @@ std::string quoted_cell(const std::string& text) {
   return quoted + "\"";
 }
 
-std::string exact(double value) { return Json(value).dump(); }
+std::string exact(double value) { return std::isfinite(value) ? Json(value).dump() : fixed(value, 0); }
 
-/// "82.7 (82.1 to 83.3)", or of one seed its value.
+/// "82.7 ± 0.6", or of one seed its value.
 std::string cell_of(const SummaryRow& row, const std::string& metric) {
-  const auto one = [&](double value) { return figure(metric, value); };
   const auto& [mean, low, high] = row.interval;
-  return row.values.size() < 2 ? one(mean) : one(mean) + " (" + one(low) + " to " + one(high) + ")";
+  return figure(metric, mean) + (row.values.size() < 2 ? "" : " ± " + figure(metric, (high - low) / 2));
 }
+
+/// Names as they first come, each once.
+class Names {
+ public:
+  void add(const std::string& name) {
+    if (known_.insert(name).second) all_.push_back(name);
+  }
+  const std::vector<std::string>& all() const { return all_; }
+
+ private:
+  std::set<std::string> known_;
+  std::vector<std::string> all_;
+};
 
 }  // namespace
 
 std::vector<SummaryRow> summarised(const std::vector<RunVariant>& variants, const std::vector<RunOutcome>& runs) {
   std::vector<SummaryRow> rows;
+  std::map<std::pair<std::string, FoundPlace>, std::size_t> places;
   for (std::size_t i = 0; i < variants.size(); ++i)
     for (const auto& found : numbers_of(runs[i].results)) {
-      const auto same = [&](const SummaryRow& row) {
-        return row.group == variants[i].group && row.stage == found.stage && row.measure == found.measure && row.at == found.at;
-      };
-      auto row = std::find_if(rows.begin(), rows.end(), same);
-      if (row == rows.end()) row = rows.insert(rows.end(), {variants[i].group, found.stage, found.measure, found.at, {}, {}});
-      row->values.push_back(found.value);
+      const auto [place, added] =
+          places.emplace(std::pair(variants[i].group, FoundPlace{found.stage, found.measure, found.at}), rows.size());
+      if (added) rows.push_back({variants[i].group, found.stage, found.measure, found.at, found.metric, found.method, {}, {}});
+      rows[place->second].values.push_back(found.value);
     }
   for (auto& row : rows) row.interval = mean_interval(row.values);
   return rows;
@@ -94,7 +132,7 @@ Json to_json(const std::vector<SummaryRow>& rows) {
   auto json = Json::array();
   for (const auto& row : rows) {
     Json one{{"group", row.group}, {"stage", row.stage}, {"measure", row.measure}};
-    if (row.at) one["at"] = *row.at;
+    if (row.at) one.update(Json{{"at", *row.at}, {"metric", row.metric}, {"method", row.method}});
     one.update(Json{{"mean", row.interval.mean}, {"low", row.interval.low}, {"high", row.interval.high}, {"values", row.values}});
     json.push_back(std::move(one));
   }
@@ -102,23 +140,22 @@ Json to_json(const std::vector<SummaryRow>& rows) {
 }
 
 std::string to_csv(const std::vector<SummaryRow>& rows) {
-  std::string text = "group,stage,measure,at,mean,low,high,seeds\n";
+  std::string text = "group,stage,measure,at,mean,low,high,seeds,metric,method\n";
   for (const auto& row : rows)
     text += quoted_cell(row.group) + "," + quoted_cell(row.stage) + "," + quoted_cell(row.measure) + "," + (row.at ? exact(*row.at) : "") + "," +
-            exact(row.interval.mean) + "," + exact(row.interval.low) + "," + exact(row.interval.high) + "," + std::to_string(row.values.size()) + "\n";
+            exact(row.interval.mean) + "," + exact(row.interval.low) + "," + exact(row.interval.high) + "," + std::to_string(row.values.size()) +
+            "," + quoted_cell(row.metric) + "," + quoted_cell(row.method) + "\n";
   return text;
 }
 
 std::string summary_text(const std::vector<SummaryRow>& rows, const std::vector<RunOutcome>& runs, int64_t columns) {
   // What is told to a person: of the others there are too many.
-  std::vector<std::pair<std::string, std::string>> metrics, curves;  // {stage, metric}, as they first come
-  const auto add = [](auto& list, const std::string& stage, const std::string& metric) {
-    if (std::find(list.begin(), list.end(), std::pair(stage, metric)) == list.end()) list.emplace_back(stage, metric);
-  };
+  std::vector<std::pair<std::string, std::string>> metrics;  // {stage, metric}, as they first come
+  std::set<std::pair<std::string, std::string>> known;
   const auto look = [&](const std::string& name, const Json& stage) {
     if (stage.contains("metrics"))
-      for (const auto& [metric, value] : stage.at("metrics").items()) add(metrics, name, metric);
-    if (stage.contains("points")) add(curves, name, stage.at("metric").get<std::string>());
+      for (const auto& [metric, value] : stage.at("metrics").items())
+        if (known.insert({name, metric}).second) metrics.emplace_back(name, metric);
   };
   for (const auto& run : runs)
     for (const auto& [name, stage] : run.results.at("stages").items()) {
@@ -127,36 +164,56 @@ std::string summary_text(const std::vector<SummaryRow>& rows, const std::vector<
         for (const auto& repetition : stage.at("runs"))
           for (const auto& [inner, of_inner] : repetition.items()) look(name + "/" + inner, of_inner);
     }
-  std::vector<std::string> groups;
-  for (const auto& row : rows)
-    if (std::find(groups.begin(), groups.end(), row.group) == groups.end()) groups.push_back(row.group);
+  Names groups, of_curves;
+  std::map<std::pair<std::string, FoundPlace>, const SummaryRow*> by_place;
+  std::map<std::string, Names> stages;                                                          // of curves, by metric
+  std::map<std::tuple<std::string, std::string, std::string>, std::vector<const SummaryRow*>> points;  // by metric, group, stage
+  bool seeds = false;
+  for (const auto& row : rows) {
+    groups.add(row.group);
+    by_place[{row.group, {row.stage, row.measure, row.at}}] = &row;
+    seeds = seeds || row.values.size() > 1;
+    if (!row.at || row.measure != "value") continue;
+    of_curves.add(row.metric);
+    stages[row.metric].add(row.stage);
+    points[{row.metric, row.group, row.stage}].push_back(&row);
+  }
   const auto row_of = [&](const std::string& group, const std::string& stage, const std::string& measure, std::optional<double> at) {
-    const auto row = std::find_if(rows.begin(), rows.end(), [&](const SummaryRow& r) {
-      return r.group == group && r.stage == stage && r.measure == measure && r.at == at;
-    });
-    return row == rows.end() ? nullptr : &*row;
+    const auto found = by_place.find({group, {stage, measure, at}});
+    return found == by_place.end() ? nullptr : found->second;
   };
-  Table measured{{""}, {}};  // a row a group, a column a metric
-  for (const auto& [stage, metric] : metrics) measured.header.push_back(stage + " " + metric);
-  for (const auto& group : groups) {
-    std::vector<std::string> cells{group};
+  const bool named = groups.all().size() > 1 || (groups.all().size() == 1 && !groups.all().front().empty());
+  Table measured_table{{}, {}};  // a row a group, a column a metric
+  if (named) measured_table.header.push_back("");
+  for (const auto& [stage, metric] : metrics) measured_table.header.push_back(stage + " " + metric);
+  for (const auto& group : groups.all()) {
+    std::vector<std::string> cells;
+    if (named) cells.push_back(group);
     for (const auto& [stage, metric] : metrics) {
       const auto* row = row_of(group, stage, metric, std::nullopt);
       cells.push_back(row ? cell_of(*row, metric) : "");
     }
-    measured.rows.push_back(std::move(cells));
+    measured_table.rows.push_back(std::move(cells));
   }
-  std::string text = metrics.empty() ? "" : measured.text(columns);
-  for (const auto& [stage, metric] : curves) {
-    Table curve{{stage, "masked", "heads kept", metric, "at random"}, {}};  // a row a point
-    for (const auto& row : rows) {
-      if (row.stage != stage || row.measure != "value" || !row.at) continue;
-      const auto* kept = row_of(row.group, stage, "heads_kept", row.at);
-      const auto* random = row_of(row.group, stage, "random", row.at);
-      curve.rows.push_back({row.group, fixed(100 * *row.at, 0) + " %", kept ? significant(kept->interval.mean, 4) : "", cell_of(row, metric),
-                            random ? cell_of(*random, metric) : ""});
-    }
-    text += curve.text(columns);
+  std::string text = seeds ? "  mean ± half of its 95 % interval (Student's t over the seeds)\n" : "";
+  if (!metrics.empty()) text += measured_table.text(columns);
+  for (const auto& metric : of_curves.all()) {
+    Table curves{{}, {}};  // a row a group, method and fraction
+    if (named) curves.header.push_back("");
+    curves.header.insert(curves.header.end(), {"curve", "masked", "kept", metric, "at random"});
+    for (const auto& group : groups.all())
+      for (const auto& stage : stages[metric].all())
+        for (const auto* row : points[{metric, group, stage}]) {
+          const auto* kept = row_of(group, stage, "heads_kept", row->at);
+          const auto* random = row_of(group, stage, "random", row->at);
+          std::vector<std::string> cells;
+          if (named) cells.push_back(group);
+          cells.insert(cells.end(), {stage + (row->method.empty() || row->method == stage ? "" : " (" + row->method + ")"),
+                                     fixed(100 * *row->at, 0) + " %", kept ? significant(kept->interval.mean, 4) : "", cell_of(*row, metric),
+                                     random ? cell_of(*random, metric) : ""});
+          curves.rows.push_back(std::move(cells));
+        }
+    text += curves.text(columns);
   }
   return text;
 }

@@ -52,6 +52,7 @@ std::string sign_of(const Verdict& verdict) {
 
 void ExpectOptions::describe(Fields& fields) {
   fields.add("claim", claim, "what is claimed, in words");
+  fields.add("control", control, "in words, what it is measured against: random heads, equal budget, shuffled labels");
   fields.add("that", that, "the left side: an expression over the results, such as pruned.bleu").required();
   fields.add("at_least", at_least, "that >= this expression or number").or_number();
   fields.add("at_most", at_most, "that <= this expression or number").or_number();
@@ -83,6 +84,7 @@ Verdict judge(const ExpectOptions& expectation, const nlohmann::ordered_json& re
     verdict.left = Expression::parse(expectation.that).evaluate(results);
     verdict.right = Expression::parse(*bound).evaluate(results);
     verdict.holds = relation.holds(verdict.left, verdict.right, expectation.within.value_or(0));
+    verdict.control = expectation.control;
     return verdict;
   }
   throw UsageError("the claim about " + expectation.that + " has no bound");
@@ -93,6 +95,7 @@ nlohmann::ordered_json to_json(const Verdict& verdict) {
                                  {"bound", verdict.bound}, {"left", verdict.left}, {"right", verdict.right},
                                  {"holds", verdict.holds}};
   if (verdict.within) json["within"] = *verdict.within;
+  if (!verdict.control.empty()) json["control"] = verdict.control;
   return json;
 }
 

@@ -16,6 +16,7 @@ namespace headlab {
 /// Both sides are expressions over the results (src/spec/expression.h); a bound may be a number as well.
 struct ExpectOptions : Described<ExpectOptions> {
   std::string claim, that;
+  std::string control;  // in words: what it is measured against
   std::optional<std::string> at_least, at_most, above, below, equals;  // exactly one
   std::optional<double> within;  // with equals: the largest difference that still is equal; absent: 0
 
@@ -31,6 +32,7 @@ struct Verdict {
   std::optional<double> within;
   double left = 0, right = 0;
   bool holds = false;  // false where a side is not a number (NaN)
+  std::string control = {};
 };
 
 /// Checks one claim against results. Throws Error for a name that the results do not have; see Expression.

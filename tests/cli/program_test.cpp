@@ -127,7 +127,7 @@ TEST_CASE("a sweep runs each of its specs, and a part of it some") {
   REQUIRE(run_program({"run", spec.string(), "--out", out.string(), "--quiet", "--part", "1/2"}).code == 0);
   CHECK(std::distance(std::filesystem::directory_iterator(out / "tiny"), {}) == 2);
   REQUIRE(run_program({"run", spec.string(), "--out", out.string(), "--quiet"}).code == 0);
-  CHECK(std::distance(std::filesystem::directory_iterator(out / "tiny"), {}) == 5);  // and experiment.json and summary.csv
+  CHECK(std::distance(std::filesystem::directory_iterator(out / "tiny"), {}) == 6);  // and experiment.json, summary.csv and report.html
 }
 
 TEST_CASE("arms are compared over seeds, and reproduce writes the table of what holds") {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <set>
 
 #include "src/report/figures.h"
 #include "src/report/head_map.h"
@@ -43,6 +44,34 @@ TEST_CASE("a chart without anything to draw is left out", "[report]") {
   CHECK(Chart{"t", "step", {}, {}}.html().empty());
   CHECK(Chart{"t", "step", {{"a", {{1, std::nan("")}}, 0, false, false, false}}, {}}.html().empty());
   CHECK_FALSE(Chart{"t", "step", {{"a", {{1, 2}}, 0, false, false, true}}, {}}.html().empty());
+}
+
+TEST_CASE("lines of a chart differ by their dashes and marks, not by colour alone", "[report]") {
+  Chart chart{"t", "step", {}, {}};
+  for (int i = 0; i < 5; ++i) chart.lines.push_back({"line " + std::to_string(i), {{0, i}, {1, i + 1}}, i, i, false, true});
+  const auto page = chart.html();
+  for (auto* pattern : {"line c0\"", "line c1 dashed\"", "line c2 dotted\"", "line c3 dashdot\"", "line c4 long\""}) {
+    CAPTURE(pattern);
+    CHECK_THAT(page, ContainsSubstring(pattern));
+  }
+  // The outlines of the marks in the legend, drawn around the same place.
+  std::set<std::string> shapes;
+  const std::string before = "class=\"mark ";
+  for (auto at = page.find(before); at != std::string::npos; at = page.find(before, at + 1)) {
+    const auto from = page.find("d=\"", at);
+    shapes.insert(page.substr(from, page.find('"', from + 3) - from));
+  }
+  CHECK(shapes.size() == 5);
+  CHECK_THAT(page, ContainsSubstring("<title>line 3: 4 at step 1</title>"));
+}
+
+TEST_CASE("the band of a lone point is a line up and down, and a band without a name is not in the legend", "[report]") {
+  Chart chart{"t", "x", {{"a", {{1, 2}}, 2, 0, false, true}}, {{"", {{1, 1, 3}}, 2}}, "what the band is"};
+  CHECK_THAT(chart.html(), ContainsSubstring("<path class=\"line c2\" d=\"M") && ContainsSubstring("<p class=\"note\">what the band is</p>"));
+  CHECK_THAT(chart.html(), !ContainsSubstring("<polygon") && !ContainsSubstring("class=\"area"));
+  chart.bands[0].ranges.push_back({2, 1, 3});
+  chart.bands[0].name = "range";
+  CHECK_THAT(chart.html(), ContainsSubstring("<polygon class=\"band c2\"") && ContainsSubstring("<i class=\"area c2\"></i>range"));
 }
 
 TEST_CASE("the sequential scale darkens evenly, the diverging one is lightest in its middle", "[report]") {

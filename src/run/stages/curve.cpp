@@ -7,6 +7,21 @@
 #include "src/terminal/format.h"
 
 namespace headlab {
+namespace {
+
+/// {"enc.self": 9, ...}: the heads of each stack that are not masked.
+nlohmann::ordered_json kept_by_stack(const HeadTable& there, const HeadSet& off) {
+  auto kept = nlohmann::ordered_json::object();
+  for (const auto& [stack, layers] : there) {
+    const auto in_stack = [stack = stack](const HeadId& head) { return head.stack == stack; };
+    int64_t count = -static_cast<int64_t>(std::count_if(off.begin(), off.end(), in_stack));
+    for (const auto& heads : layers) count += static_cast<int64_t>(heads.size());
+    kept[stack_name(stack)] = count;
+  }
+  return kept;
+}
+
+}  // namespace
 
 void CurveStageOptions::describe(Fields& fields) {
   describe_common(fields, "curve");
@@ -51,7 +66,8 @@ nlohmann::ordered_json CurveStage::run(RunContext& context) {
     select.stacks = options_.stacks;
     select.highest = options_.highest;
     const auto off = with_masked(select_heads(there, scores, select));
-    nlohmann::ordered_json point{{"fraction", fraction}, {"heads_kept", heads_of(there).size() - off.size()}, {"value", measure(off)}};
+    nlohmann::ordered_json point{{"fraction", fraction}, {"heads_kept", heads_of(there).size() - off.size()},
+                                 {"kept_by_stack", kept_by_stack(there, off)}, {"value", measure(off)}};
     moved();
     std::vector<double> values;
     for (int64_t i = 0; i < options_.random_sets; ++i) {
@@ -65,7 +81,8 @@ nlohmann::ordered_json CurveStage::run(RunContext& context) {
     }
     points.push_back(point);
   }
-  nlohmann::ordered_json result{{"metric", metric}, {"scores", options_.scores}};
+  nlohmann::ordered_json result{{"metric", metric}, {"scores", options_.scores}, {"model", context.resolve(options_.model)},
+                                {"scope", options_.scope}, {"stacks", options_.stacks}, {"highest", options_.highest}};
   if (options_.threshold) {
     const auto all = static_cast<int64_t>(heads_of(there).size());
     // The first point under the threshold, of the curve (-1) or of a random set.

@@ -154,10 +154,10 @@ struct CurveStageOptions : Described<CurveStageOptions>, StageCommon, StageRules
   void stage_rules(const std::string& place, const EarlierStages& known, Problems& problems) const override;
 };
 
-/// {"metric", "points": [{"fraction", "heads_kept", "value", "random": {"mean", "low", "high", "values"}}]}: masking the
-/// least important heads, or with `highest` the most important ones, without training. With a threshold also {"falls_after",
-/// "random_falls_after"}: how many heads are masked at the first point whose value lies under it (of random sets the mean),
-/// or one more than there are where none does.
+/// {"metric", "scores", "model", "scope", "stacks", "highest", "points": [{"fraction", "heads_kept", "kept_by_stack", "value",
+/// "random": {"mean", "low", "high", "values"}}]}: masking the least important heads, or with `highest` the most important
+/// ones, without training. With a threshold also {"falls_after", "random_falls_after"}: how many heads are masked at the first
+/// point whose value lies under it (of random sets the mean), or one more than there are where none does.
 class CurveStage : public Stage {
  public:
   explicit CurveStage(const CurveStageOptions& options) : options_(options) {}
