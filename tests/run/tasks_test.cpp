@@ -53,7 +53,7 @@ TEST_CASE("a stage works on the task that it names, and on the spec's where it n
   CHECK(done.results["tasks"]["echo"]["train"]["examples"] == 60);
 }
 
-TEST_CASE("an anchor's batches stand in each step, and a training that broke off goes on with them to the same bits", "[run][paper-17]") {
+TEST_CASE("an anchor keeps what the model would forget", "[run][paper-17]") {
   const Folder folder;
   const auto anchored = [](int steps, const std::string& more) {
     return spec_of(R"([{"train": {"steps": )" + std::to_string(steps) + R"(, "batch": {"max_tokens": 100}, "checkpoint_every": 5, "log_every": 5,

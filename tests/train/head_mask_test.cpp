@@ -56,8 +56,9 @@ TrainOptions options_of(int64_t steps, std::vector<Choice> masks) {
   return options;
 }
 
-void train(Model& model, const Task& task, const TrainOptions& options, const std::filesystem::path& folder = {}, int64_t stop_after = -1) {
-  Trainer trainer(model, task, options, 16, 9);
+void train(Model& model, const Task& task, const TrainOptions& options, const std::filesystem::path& folder = {}, int64_t stop_after = -1,
+           const Task* anchor = nullptr) {
+  Trainer trainer(model, task, options, 16, 9, anchor);
   if (!folder.empty()) trainer.resume(folder);
   trainer.run(folder, [](const TrainReport&) {}, [&] { return trainer.step() == stop_after; });
 }
@@ -178,6 +179,34 @@ TEST_CASE("a training with masks resumes to the same bits", "[train][paper-14]")
   train(*broken, task, options, folder.path(), 4);
   train(*rest, task, options, folder.path());
   CHECK(same_bits(*whole, *rest));
+}
+
+TEST_CASE("an anchor's batches are touched by no head mask: they alone teach heads that are masked elsewhere", "[train][paper-17]") {
+  const ToyTask task({5, 6, 7}), anchor({4, 5});
+  auto options = options_of(2, {counted("random", 24)});
+  options.optimizer.choose("sgd");
+  const auto changed = [&](const Task* with) {
+    auto model = toy_model(task);
+    const auto before = model->named_parameters()["encoder.layers.0.self_attention.project.weight"].detach().clone();
+    train(*model, task, options, {}, -1, with);
+    return !torch::equal(model->named_parameters()["encoder.layers.0.self_attention.project.weight"], before);
+  };
+  CHECK(!changed(nullptr));
+  CHECK(changed(&anchor));
+}
+
+TEST_CASE("a training with an anchor that broke off goes on to the same bits, and one without it to others", "[train][paper-17]") {
+  const ToyTask task({5, 6, 7, 8}), anchor({4, 5, 6});
+  const test::Folder folder;
+  const auto options = options_of(6, {dropout(0.5)});
+  auto whole = toy_model(task), broken = toy_model(task), alone = toy_model(task);
+  train(*whole, task, options, {}, -1, &anchor);
+  train(*broken, task, options, folder.path() / "broken", 3, &anchor);
+  auto later = toy_model(task);
+  train(*later, task, options, folder.path() / "broken", -1, &anchor);
+  train(*alone, task, options);
+  CHECK(same_bits(*later, *whole));
+  CHECK(!same_bits(*alone, *whole));
 }
 
 }  // namespace headlab
