@@ -127,7 +127,7 @@ class Reproduction {
       keep_in_ledger(flags_.out, {entries.back()});
     }
     const auto screen = Screen::of(1);
-    std::printf("%s", ledger_text(entries, screen.interactive ? std::max<int64_t>(screen.columns, 100) : 240).c_str());
+    std::printf("%s", ledger_text(entries, screen.interactive ? screen.columns : 240).c_str());
     say(ledger_answer(entries));
     double in_all = 0;
     for (const auto& entry : entries) in_all += entry.seconds;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <limits>
+#include <sstream>
 
 #include "src/checkpoint/json_file.h"
 #include "src/terminal/format.h"
@@ -128,7 +130,25 @@ std::string ledger_text(const std::vector<LedgerEntry>& entries, int64_t columns
     for (const auto& row : entry.claims)
       table.rows.push_back({number, entry.paper, spec, with_control(row), row.expected, row.measured, row.answer});
   }
-  return table.text(columns, 0);
+  constexpr int64_t uncut = 1'000'000;
+  const auto whole = table.text(uncut, 0);
+  const auto line_fits = [&] {
+    std::istringstream lines(whole);
+    for (std::string line; std::getline(lines, line);)
+      if (text_width(line) > columns) return false;
+    return true;
+  };
+  if (line_fits()) return whole;
+  // Too wide for a table: each claim with what was expected and measured below it, and nothing cut.
+  std::string text;
+  for (const auto& entry : entries) {
+    text += (entry.number > 0 ? std::to_string(entry.number) + "  " : "") + std::filesystem::path(entry.spec).stem().string() +
+            (entry.paper.empty() ? "" : "  " + entry.paper) + (entry.failed.empty() ? "" : "\n  failed               " + entry.failed) + "\n";
+    for (const auto& row : entry.claims)
+      text += "  " + padded(row.answer, 19) + "  " + with_control(row) + "\n" + std::string(23, ' ') + row.expected + "\n" + std::string(23, ' ') +
+              row.measured + "\n";
+  }
+  return text;
 }
 
 std::string ledger_answer(const std::vector<LedgerEntry>& entries) {

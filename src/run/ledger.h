@@ -37,7 +37,8 @@ int64_t paper_number(const std::string& spec_path);
 /// replaced. Ordered by paper and file. Throws FileError where ledger.json is damaged.
 void keep_in_ledger(const std::filesystem::path& out, const std::vector<LedgerEntry>& entries);
 
-/// For a person: paper, claim (control), expected, measured with its interval, verdict.
+/// For a person: paper, claim (control), expected, measured with its interval, verdict; a table where it is at most `columns`
+/// wide, else the claims one below the other.
 std::string ledger_text(const std::vector<LedgerEntry>& entries, int64_t columns);
 
 /// "61 claims: 40 hold, 12 do not hold, 9 have not enough evidence"

@@ -54,6 +54,12 @@ TEST_CASE("the ledger as text and as Markdown has paper, claim with its control,
   const auto text = ledger_text(entries, 240);
   CHECK_THAT(text, ContainsSubstring("few heads | are \"enough\" (control: random heads)") && ContainsSubstring("22  1905.09418  22-a") &&
                        ContainsSubstring("the data is not there") && ContainsSubstring("failed"));
+  const auto narrow = ledger_text(entries, 80);  // no table, and nothing is cut
+  CHECK_THAT(narrow, ContainsSubstring("22  22-a  1905.09418\n"
+                                       "  holds                few heads | are \"enough\" (control: random heads)\n"
+                                       "                       left.accuracy >= 0.99\n"
+                                       "                       0.998 >= 0.99; difference +0.008 (+0.004 to +0.012), 3 seeds\n") &&
+                         ContainsSubstring("7  7-c  2210.05144\n  failed               the data is not there\n"));
   CHECK(ledger_answer(entries) == "2 claims: 1 holds, 0 do not hold, 1 have not enough evidence; 1 of the specs failed");
   CHECK_THAT(markdown_table(entries),
              ContainsSubstring("| 22-a.json | few heads \\| are \"enough\" (1905.09418); control: random heads | `left.accuracy >= 0.99` | 0.998 >= 0.99;") &&
