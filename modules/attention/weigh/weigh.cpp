@@ -48,7 +48,7 @@ Tensor one_call(const HeadBlock& block, const Tensor& mask, double dropout, bool
 Tensor visible_to(const HeadBlock& block, const Visibility& see, bool from_start, int64_t ahead) {
   const auto mask = visible(block.q_BHTK, block.k_BGSK, see, block.window, from_start, ahead);
   if (!block.allowed.defined()) return mask;
-  const auto allowed = ahead > 0 ? torch::constant_pad_nd(block.allowed, {ahead, 0}, true) : block.allowed;
+  const auto allowed = after_seen(block.allowed, ahead);
   return mask.defined() ? mask.logical_and(allowed) : allowed;
 }
 
