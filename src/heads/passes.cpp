@@ -12,12 +12,6 @@ void Examples::describe_examples(Fields& fields, const std::string& what) {
   fields.add("max_tokens", max_tokens, "tokens of a batch, padding included").at_least(1).unit("tokens");
 }
 
-Readings readings_of(const Batch& inputs) {
-  const bool pair = inputs.source_BS.defined();
-  return {pair ? inputs.source_BS : inputs.target_BT, pair ? inputs.source_mask_BS : inputs.target_mask_BT, inputs.target_BT,
-          inputs.target_mask_BT};
-}
-
 void refuse_routing(const Model& model, const std::string& who, const std::string& what, const std::string& way_out) {
   for (const auto& [site, mixer] : model.mixers())
     if (const auto* attention = dynamic_cast<const Attention*>(mixer); attention && attention->routes())

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "src/task/readings.h"
 #include "src/task/token_loss.h"
 
 /// What looks at heads while texts pass through a model shares this.
@@ -12,12 +13,6 @@ struct Examples {
   void describe_examples(Fields& fields, const std::string& what = "the part of the data");
   Batches batches(const Task& task) const { return first_batches(task, split, limit, max_tokens); }
 };
-
-/// What the encoder and the decoder read of a batch. An encoder alone reads the one text, which stands on both sides then.
-struct Readings {
-  Tensor source_BS, source_mask_BS, target_BT, target_mask_BT;
-};
-Readings readings_of(const Batch& inputs);
 
 /// Throws UsageError where an attention routes tokens to heads: `who` needs `what` ("weights") of every head at every token.
 void refuse_routing(const Model& model, const std::string& who, const std::string& what, const std::string& way_out = "");

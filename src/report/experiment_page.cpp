@@ -148,29 +148,14 @@ std::string experiment_repetition(const Experiment& experiment) {
 std::string experiment_html(const nlohmann::ordered_json& file, const std::vector<RunFiles>& runs) {
   using namespace report;
   Experiment experiment(file.is_object() ? file : member(file, ""), runs);
-  struct Part {
-    const char *id, *title;
-    std::string content;
-  };
-  Part parts[] = {{"results", "Results", experiment_results(experiment)},
-                  {"differences", "What the runs differ in", experiment_differences(experiment)},
-                  {"pruning", "Heads kept against quality", experiment_pruning(experiment)},
-                  {"sweeps", "What changes with what", experiment_sweeps(experiment)},
-                  {"training", "Training", experiment_training(experiment)},
-                  {"runs", "Runs", experiment_runs(experiment)},
-                  {"repeat", "How to repeat it", experiment_repetition(experiment)}};
-  std::string body, links;
-  for (auto& part : parts) {
-    auto section = html::section(part.id, part.title, part.content);
-    if (section.empty()) continue;
-    body += section;
-    links += "<a href=\"#" + std::string(part.id) + "\">" + html::escape(part.title) + "</a> ";
-  }
-  auto name = text_of(experiment.file, "name"), question = text_of(experiment.file, "question");
-  auto title = name.empty() || question.empty() ? name + question : name + ": " + question;
-  return page(title.empty() ? "headlab report" : title,
-              head_of_experiment(experiment) +
-                  (links.empty() ? "" : "<nav aria-label=\"Parts of the page\">" + links + "</nav>\n") + "<main>\n" + body + "</main>\n");
+  std::vector<PagePart> parts{{"results", "Results", experiment_results(experiment)},
+                             {"differences", "What the runs differ in", experiment_differences(experiment)},
+                             {"pruning", "Heads kept against quality", experiment_pruning(experiment)},
+                             {"sweeps", "What changes with what", experiment_sweeps(experiment)},
+                             {"training", "Training", experiment_training(experiment)},
+                             {"runs", "Runs", experiment_runs(experiment)},
+                             {"repeat", "How to repeat it", experiment_repetition(experiment)}};
+  return page_of_parts(text_of(experiment.file, "name"), text_of(experiment.file, "question"), head_of_experiment(experiment), parts);
 }
 
 }  // namespace headlab

@@ -192,4 +192,17 @@ std::string page(const std::string& title, const std::string& body) {
          script + "</script>\n</body>\n</html>\n";
 }
 
+std::string page_of_parts(const std::string& name, const std::string& question, const std::string& head, const std::vector<PagePart>& parts) {
+  std::string body, links;
+  for (const auto& part : parts) {
+    auto section = html::section(part.id, part.title, part.content);
+    if (section.empty()) continue;
+    body += section;
+    links += "<a href=\"#" + part.id + "\">" + html::escape(part.title) + "</a> ";
+  }
+  auto title = name.empty() || question.empty() ? name + question : name + ": " + question;
+  return page(title.empty() ? "headlab report" : title,
+              head + (links.empty() ? "" : "<nav aria-label=\"Parts of the page\">" + links + "</nav>\n") + "<main>\n" + body + "</main>\n");
+}
+
 }  // namespace headlab

@@ -13,33 +13,18 @@ std::string report_html(const nlohmann::ordered_json& results, const std::vector
                         const nlohmann::ordered_json& environment) {
   Run run(results.is_object() ? results : member(results, ""), metrics, spec, environment);
   auto heads = collect_heads(run);
-  struct Part {
-    const char *id, *title;
-    std::string content;
-  };
-  Part parts[] = {{"results", "Results", results_table(run)},
-                  {"pruning", "Heads kept against quality", pruning_curves(run)},
-                  {"curves", "Training", curves(run)},
-                  {"maps", "Head maps", head_maps(heads)},
-                  {"heads", "Heads one by one", heads_table(heads)},
-                  {"sets", "Sets of heads", sets_tables(run)},
-                  {"samples", "Samples", samples(run)},
-                  {"cost", "Cost", cost(run)},
-                  {"data", "Data", facts(member(run.results, "data"))},
-                  {"other", "Other stages", other_stages(run)},
-                  {"repeat", "How to repeat it", repetition(run)}};
-  std::string body, links;
-  for (auto& part : parts) {
-    auto section = html::section(part.id, part.title, part.content);
-    if (section.empty()) continue;
-    body += section;
-    links += "<a href=\"#" + std::string(part.id) + "\">" + html::escape(part.title) + "</a> ";
-  }
-  auto name = text_of(run.results, "name"), question = text_of(run.results, "question");
-  auto title = name.empty() || question.empty() ? name + question : name + ": " + question;
-  return page(title.empty() ? "headlab report" : title,
-              head_of_page(run) + (links.empty() ? "" : "<nav aria-label=\"Parts of the page\">" + links + "</nav>\n") +
-                  "<main>\n" + body + "</main>\n");
+  std::vector<PagePart> parts{{"results", "Results", results_table(run)},
+                             {"pruning", "Heads kept against quality", pruning_curves(run)},
+                             {"curves", "Training", curves(run)},
+                             {"maps", "Head maps", head_maps(heads)},
+                             {"heads", "Heads one by one", heads_table(heads)},
+                             {"sets", "Sets of heads", sets_tables(run)},
+                             {"samples", "Samples", samples(run)},
+                             {"cost", "Cost", cost(run)},
+                             {"data", "Data", facts(member(run.results, "data"))},
+                             {"other", "Other stages", other_stages(run)},
+                             {"repeat", "How to repeat it", repetition(run)}};
+  return page_of_parts(text_of(run.results, "name"), text_of(run.results, "question"), head_of_page(run), parts);
 }
 
 }  // namespace headlab

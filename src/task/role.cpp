@@ -5,6 +5,7 @@
 #include "modules/attention/gate/role_masks.h"
 #include "modules/base/nearest.h"
 #include "modules/tensor/torch.h"
+#include "src/task/readings.h"
 #include "src/task/role/roles.h"
 #include "src/task/token_loss.h"
 
@@ -32,9 +33,8 @@ int64_t TrainingTexts::with(int64_t id) const {
   if (with_.empty()) {
     with_.resize(1);
     for (const auto& examples : first_batches(task_, "train", 0, 8192)) {
-      const auto inputs = task_.collect("train", examples, torch::kCPU).inputs;
-      const auto ids_BS = inputs.source_BS.defined() ? inputs.source_BS : inputs.target_BT;
-      const auto mask_BS = inputs.source_BS.defined() ? inputs.source_mask_BS : inputs.target_mask_BT;
+      const auto read = readings_of(task_.collect("train", examples, torch::kCPU).inputs);
+      const auto &ids_BS = read.source_BS, &mask_BS = read.source_mask_BS;
       for (int64_t b = 0; b < ids_BS.size(0); ++b) {
         const auto ids = std::get<0>(at::_unique2(mask_BS.defined() ? ids_BS[b].masked_select(mask_BS[b]) : ids_BS[b])).contiguous();
         if (ids.numel() == 0) continue;
@@ -54,6 +54,7 @@ RoleTeller::RoleTeller(const Choices& chosen, const Task& task) : task_(task), t
   for (const auto& choice : chosen.items) {
     roles_.emplace_back(role_name(choice), roles().make(choice));
     if (!roles_.back().second->needs_trees()) continue;
+    needs_trees_ = true;
     const auto* knows = dynamic_cast<const KnowsTrees*>(&task);
     if (!knows || knows->trees("train", 1).empty())
       throw UsageError("task.roles: " + in_quotes(choice.type()) + " needs dependency trees, and this data has none; the grammar's source texts have");
@@ -62,16 +63,16 @@ RoleTeller::RoleTeller(const Choices& chosen, const Task& task) : task_(task), t
 
 const std::vector<AnnotatedText>& RoleTeller::trees(const std::string& split) const {
   auto& known = trees_[split];
-  if (known.empty())
+  if (known.empty() && needs_trees_)
     if (const auto* knows = dynamic_cast<const KnowsTrees*>(&task_)) known = knows->trees(split, 0);
   return known;
 }
 
 void RoleTeller::tell(const std::string& split, TokenBatch& batch) const {
   auto& inputs = batch.inputs;
-  const bool pair = inputs.source_BS.defined();
-  const auto ids_BS = (pair ? inputs.source_BS : inputs.target_BT).to(torch::kCPU).contiguous();
-  const auto& mask_BS = pair ? inputs.source_mask_BS : inputs.target_mask_BT;
+  const auto read = readings_of(inputs);
+  const auto ids_BS = read.source_BS.to(torch::kCPU).contiguous();
+  const auto& mask_BS = read.source_mask_BS;
   const auto B = ids_BS.size(0), S = ids_BS.size(1);
   const auto lengths = mask_BS.defined() ? mask_BS.sum(1).to(torch::kCPU) : torch::full({B}, S, torch::kLong);
   const auto ends = task_.reads().ids;
@@ -94,7 +95,7 @@ void RoleTeller::tell(const std::string& split, TokenBatch& batch) const {
         for (int64_t j = 0; j < n; ++j) row[i * S + j] = looks.allowed(i, j);
     }
   }
-  const auto device = (pair ? inputs.source_BS : inputs.target_BT).device();
+  const auto device = read.source_BS.device();
   for (std::size_t r = 0; r < roles_.size(); ++r) inputs.side[role_side(roles_[r].first)] = masks[r].to(device);
 }
 

@@ -87,6 +87,7 @@ class RoleTeller {
   const Task& task_;
   TrainingTexts training_;
   std::vector<std::pair<std::string, std::shared_ptr<Role>>> roles_;
+  bool needs_trees_ = false;  // what none needs is not made
   mutable std::map<std::string, std::vector<AnnotatedText>> trees_;
 };
 
