@@ -108,6 +108,9 @@ function(headlab_tests folder)
   set(root "${PROJECT_SOURCE_DIR}/${folder}")
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${root}/*.cpp")
   list(FILTER sources EXCLUDE REGEX "^${root}/package/")  # a project of its own
+  # What `headlab new` writes anew is compiled and tested as it stands, too.
+  file(GLOB_RECURSE templates CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tools/templates/*.cpp")
+  list(APPEND sources ${templates})
   list(JOIN arg_TORCH_FREE "|" names)
   set(free "${sources}")
   list(FILTER free INCLUDE REGEX "^${root}/((src|modules)/)?(${names})/|^${root}/main\\.cpp$")

@@ -90,7 +90,7 @@ Tensor Attention::forward(const AttentionCall& given) {
   HeadPlan plan;
   for (const auto& gate : gates_) gate->plan(plan, call);
 
-  const bool from_start = !call.state || call.state->empty();
+  const bool from_start = !call.goes_on && (!call.state || call.state->empty());
   const bool remembered = call.state && call.state->fixed && !call.state->empty();
   Tensor q;
   std::vector<Tensor> kv;

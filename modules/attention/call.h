@@ -39,6 +39,7 @@ struct AttentionCall {
   /// Keys that stand before the context's and that every query sees, whatever is hidden (the adapter `persistent`). The walk
   /// sets it; taps see them as the first keys and values, and as the first columns of scores and weights.
   int64_t ahead = 0;
+  bool goes_on = false;  // of a self-attention without a cache: the memory begins before x, whose tokens are its last
   bool is_self() const { return memory_BSD.is_same(x_BTD); }
 };
 

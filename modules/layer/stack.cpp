@@ -157,7 +157,8 @@ Layer::Layer(const LayerStyle& style, Stack self_stack, int64_t layer, const Lay
     : self_site_{self_stack, layer},
       cross_site_{Stack::dec_cross, layer},
       dropout_{style.dropout, style.dropout_kind},
-      residual_(residuals().make(style.residual)) {
+      residual_(residuals().make(style.residual)),
+      segments_(style.segments) {
   self_attention = register_module(
       "self_attention", std::make_shared<Attention>(parts.attention, style.width, style.width, /*cross=*/false, kept_self));
   self_attention_norms_ = norms_of(style, "self_attention");
@@ -183,8 +184,9 @@ Tensor Layer::forward(Tensor x_BTD, const StackCall& call) {
   const auto layer = static_cast<std::size_t>(self_site_.layer);
   x_BTD = run.see(At::residual_in, self_site_, x_BTD);
   x_BTD = residual_->join(x_BTD, self_attention_norms_, dropout_, is_training(), [&](const Tensor& x) {
-    return self_attention->forward({self_site_, x, x, call.positions, call.positions, call.self,
-                                    call.state ? &call.state->self[layer] : nullptr, run});
+    const AttentionCall of{self_site_, x, x, call.positions, call.positions, call.self,
+                           call.state ? &call.state->self[layer] : nullptr, run};
+    return segments_.length ? attend_in_segments(*self_attention, segments_, of) : self_attention->forward(of);
   });
   if (cross_attention) {
     x_BTD = residual_->join(x_BTD, cross_attention_norms_, dropout_, is_training(), [&](const Tensor& x) {
@@ -200,7 +202,7 @@ Tensor Layer::forward(Tensor x_BTD, const StackCall& call) {
 }
 
 int64_t Layer::flops(int64_t T, int64_t memory, bool causal) const {
-  return self_attention->flops(T, T, causal) + (cross_attention ? cross_attention->flops(T, memory, false) : 0) +
+  return (segments_.length ? flops_in_segments(*self_attention, segments_, T) : self_attention->flops(T, T, causal)) + (cross_attention ? cross_attention->flops(T, memory, false) : 0) +
          feed_forward->flops(T);
 }
 

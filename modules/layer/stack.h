@@ -3,6 +3,7 @@
 #include "modules/attention/attention.h"
 #include "modules/feed_forward/feed_forward.h"
 #include "modules/layer/residual.h"
+#include "modules/layer/segments.h"
 #include "modules/tensor/torch.h"
 
 namespace headlab {
@@ -14,6 +15,7 @@ struct LayerStyle {
   Choice norm{norm_catalogue, "layer_norm"};
   Choice residual{residual_catalogue, "pre"};
   std::string dropout_kind = "element";
+  SegmentOptions segments;  // of causal self-attentions
 };
 
 /// What one layer is made of.
@@ -109,6 +111,7 @@ class Layer : public torch::nn::Module {
   Site self_site_, cross_site_;
   SublayerDropout dropout_;
   std::shared_ptr<Residual> residual_;
+  SegmentOptions segments_;
   std::shared_ptr<Mixer> self_attention{nullptr}, cross_attention{nullptr};
   std::shared_ptr<FeedForward> feed_forward{nullptr};
   SublayerNorms self_attention_norms_, cross_attention_norms_, feed_forward_norms_;

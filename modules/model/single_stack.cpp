@@ -25,11 +25,21 @@ class DecoderStepper : public Stepper {
 void DecoderOnlyOptions::describe(Fields& fields) {
   describe_shared(fields);
   fields.add("decoder", decoder, "the layers");
+  fields.add("segments", segments, "how a text is read: as one, or segment after segment with a memory");
   fields.add("output", output, "what the model says of a text");
 }
 
 void DecoderOnlyOptions::rules(Problems& problems) const {
   stack_rules(decoder, d_model, "decoder", problems);
+  if (!segments.length) return;
+  const auto refuse = [&](const AttentionOptions& attention, const std::string& place) {
+    for (std::size_t i = 0; i < attention.gates.items.size(); ++i)
+      if (const auto& type = attention.gates.items[i].type(); gates().traits(type).whole_text)
+        problems.add(place + ".gates[" + std::to_string(i) + "]", type + " must see a text in one call; it can't go with model.segments");
+  };
+  refuse(decoder.attention, "decoder.attention");
+  for (std::size_t i = 0; i < decoder.per_layer.size(); ++i)
+    refuse(decoder.per_layer[i].attention, "decoder.per_layer[" + std::to_string(i) + "].attention");
 }
 
 void EncoderOnlyOptions::describe(Fields& fields) {
@@ -90,7 +100,9 @@ Tensor SingleStack::row_logits(const Batch& batch, const Tensor& rows_N, Forward
 
 DecoderOnly::DecoderOnly(const DecoderOnlyOptions& options, const ModelContext& context)
     : SingleStack(options, options.output, context, Stack::dec_self, options.decoder.layers), options_(options) {
-  decoder = register_module("decoder", std::make_shared<LayerStack>(options.style(), Stack::dec_self, options.decoder.parts(), context.kept));
+  auto style = options.style();
+  style.segments = options.segments;
+  decoder = register_module("decoder", std::make_shared<LayerStack>(style, Stack::dec_self, options.decoder.parts(), context.kept));
 }
 
 std::unique_ptr<Stepper> DecoderOnly::stepper(const Batch&, Forward&) {

@@ -7,6 +7,7 @@ namespace headlab {
 
 struct DecoderOnlyOptions : Described<DecoderOnlyOptions>, ModelOptions {
   StackOptions decoder;
+  SegmentOptions segments;
   Choice output{output_catalogue, "language_model"};
   void describe(Fields& fields) override;
   void rules(Problems& problems) const override;

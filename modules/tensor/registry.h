@@ -16,6 +16,7 @@ struct Traits {
   std::string not_row_independent = {};      // why other rows of the batch can matter; empty: they can't
   bool reads_all_groups = false;          // each head reads every key/value group, so a group stays while any head does
   bool self_alone = false;                // needs queries and keys that share positions: no cross-attention
+  bool whole_text = false;                // must see all queries and keys of a text in one call
   bool needs_heads = false;               // has parameters for each head, so heads can't be chosen token by token
 };
 

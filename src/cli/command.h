@@ -12,6 +12,7 @@ struct Command {
   const char* name;
   const char* summary;
   std::function<int()> (*add)(CLI::App& command);
+  const char* examples;  // of command lines, as help shows them
 };
 
 /// In the order of `headlab --help`.
@@ -26,7 +27,10 @@ std::function<int()> add_show(CLI::App& command);
 std::function<int()> add_report(CLI::App& command);
 std::function<int()> add_translate(CLI::App& command);
 std::function<int()> add_generate(CLI::App& command);
+std::function<int()> add_score(CLI::App& command);
 std::function<int()> add_data(CLI::App& command);
+std::function<int()> add_new(CLI::App& command);
+std::function<int()> add_completion(CLI::App& command);
 std::function<int()> add_bench(CLI::App& command);
 
 }  // namespace headlab

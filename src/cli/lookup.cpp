@@ -3,6 +3,7 @@
 #include "modules/embedding/embedding.h"
 #include "modules/output/output.h"
 #include "src/cli/command.h"
+#include "src/cli/lookup.h"
 #include "src/heads/scorer.h"
 #include "src/measure/measure.h"
 #include "src/run/stage.h"
@@ -31,6 +32,15 @@ std::vector<const Catalogue*> slots() {
 }
 
 }  // namespace
+
+std::vector<std::string> names_that_list_knows() {
+  std::vector<std::string> names;
+  for (const auto* slot : slots()) {
+    names.push_back(slot->slot);
+    for (const auto& entry : slot->entries) names.push_back(slot->slot + "." + entry.name);
+  }
+  return names;
+}
 
 std::function<int()> add_list(CLI::App& command) {
   struct Wanted {

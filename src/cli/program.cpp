@@ -18,7 +18,7 @@ int program(int argc, char** argv) {
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
   mallopt(M_TRIM_THRESHOLD, 2147483647);
   std::signal(SIGXFSZ, SIG_IGN);  // a file at its limit (ulimit -f) is an error of the write, with a message
-  CLI::App app{"headlab: train, ablate, prune, analyse and export the attention heads of Transformers"};
+  CLI::App app{"headlab: train, ablate, prune, analyse and export the attention heads of Transformers", "headlab"};
   app.set_version_flag("--version", std::string("headlab ") + version);
   app.require_subcommand(1);
   app.failure_message(CLI::FailureMessage::help);
@@ -26,6 +26,9 @@ int program(int argc, char** argv) {
   for (const auto& command : commands()) {
     auto* sub = app.add_subcommand(command.name, command.summary);
     auto run = command.add(*sub);
+    std::string examples = "\nExamples:\n  ";
+    for (const char* at = command.examples; *at; ++at) examples += *at == '\n' ? std::string("\n  ") : std::string(1, *at);
+    sub->footer(examples);
     sub->callback([run, &code] { code = run(); });
   }
   try {

@@ -5,6 +5,7 @@
 #include "src/cli/side_by_side.h"
 #include "src/cli/stop.h"
 #include "src/run/experiment.h"
+#include "src/run/saved_model.h"
 
 namespace headlab {
 namespace {
@@ -83,12 +84,29 @@ std::function<int()> add_check(CLI::App& command) {
 }
 
 std::function<int()> add_report(CLI::App& command) {
-  auto folder = std::make_shared<std::string>();
-  command.add_option("run", *folder, "a run folder, such as runs/quickstart/8f3a2c0d11, or that of all runs of a spec: runs/quickstart")->required();
-  return [folder] {
-    if (std::filesystem::exists(std::filesystem::path(*folder) / "experiment.json")) write_experiment_report(*folder);
-    else write_report(*folder);
-    std::printf("%s\n", (std::filesystem::path(*folder) / "report.html").c_str());
+  struct Wanted {
+    std::vector<std::string> runs;
+    std::string out = "comparison.html";
+  };
+  auto wanted = std::make_shared<Wanted>();
+  command.add_option("runs", wanted->runs, "a run folder, such as runs/quickstart/8f3a2c0d11, or that of all runs of a spec: runs/quickstart; several: compared on one page")
+      ->required();
+  const auto* out = command.add_option("--out", wanted->out, "the page of a comparison; its table stands beside it as .csv")->capture_default_str();
+  return [wanted, out] {
+    const auto& runs = wanted->runs;
+    auto page = std::filesystem::path(runs.front()) / "report.html";
+    if (runs.size() > 1 || out->count() > 0) {
+      std::string command = "tools/headlab report";
+      for (const auto& run : runs) command += " " + run;
+      write_comparison({runs.begin(), runs.end()}, page = wanted->out, command);
+    } else if (std::filesystem::exists(std::filesystem::path(runs.front()) / "experiment.json")) {
+      write_experiment_report(runs.front());
+    } else {
+      const auto run = run_folder(runs.front());
+      write_report(run);
+      page = run / "report.html";
+    }
+    std::printf("%s\n", page.c_str());
     return 0;
   };
 }

@@ -1,3 +1,4 @@
+#include "src/measure/attention.h"
 #include "src/measure/experts.h"
 #include "src/measure/measure.h"
 #include "src/measure/roles.h"
@@ -10,6 +11,7 @@ const Measures& measures() {
       Measures("measure", "quantities of a model or its mechanisms that no metric gives")
           .entry<ScoreMeasure, ScoreMeasureOptions>("scores", "variance of q k^T for random q and k, and how far softmax saturates", "1706.03762")
           .entry<GradientMeasure, GradientMeasureOptions>("gradients", "norm of the loss's gradient in each layer", "2002.04745")
+          .entry<AttentionMeasure, AttentionMeasureOptions>("attention", "the attention weights of every head on a few texts, for the report")
           .entry<ExpertsMeasure, ExpertsOptions>("experts", "which experts tokens pick, and how much the token says about them", "2210.05144")
           .entry<RolesMeasure, RolesOptions>("roles", "which heads look at an offset, along a dependency, or at the rarest word", "1905.09418")
           .entry<TimeMeasure, TimeMeasureOptions>("time", "seconds of a forward pass by length")

@@ -6,9 +6,9 @@
 
 namespace headlab {
 
-/// A line chart as inline SVG: axes with round numbers, a legend where there is more than one line, and the values of
-/// each point as the browser's hover text. Lines differ by their dashes and by the shape of their marks, not by colour
-/// alone.
+/// A line chart, which the page's script draws with D3 (page/page.js): a legend that hides lines where there is more than one, the
+/// values at the pointer or by the arrow keys, a logarithmic scale where values span much, a stretch of x chosen with the
+/// mouse. Lines differ by their dashes and by the shape of their marks, not by colour alone.
 struct Chart {
   static constexpr int colours = 6;   // 0 to 5
   static constexpr int neutral = 6;   // a grey for what the others are compared with
@@ -26,6 +26,7 @@ struct Chart {
     std::string name;  // in the legend; empty: not there (the note says what it is)
     std::vector<Range> ranges;
     int colour = 0;
+    std::string of = {};  // the line that it goes with: both are hidden together
   };
   std::string title, x_title;
   std::vector<Line> lines;
@@ -33,13 +34,10 @@ struct Chart {
   std::string note = {};  // below the drawing: what bands are, of how many
   double height = 224;    // the drawing is 380 wide, and is scaled to the width of the page
 
-  /// An HTML figure; empty where no point can be drawn. Lines of many points are drawn by the lowest and highest of
+  /// An HTML figure with the chart's data; empty where no point can be drawn. Lines of many points are drawn by the lowest and highest of
   /// each stretch, so that no spike is lost.
   std::string html() const;
 };
-
-/// Round numbers, 3 to `most` of them where the range is not empty, from below or at `low` to at or above `high`.
-std::vector<double> round_ticks(double low, double high, int most);
 
 /// The points that a line of at most about `most` points is drawn by.
 std::vector<std::pair<double, double>> thinned(const std::vector<std::pair<double, double>>& points, std::size_t most);

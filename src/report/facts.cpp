@@ -87,13 +87,48 @@ std::string cost(const Run& run) {
 
 /// Plain values, those of inner objects by their path.
 
+namespace {
+
+/// What a measure says of each head, where that is several plain values: a row a head.
+std::string heads_in_detail(const Stage& stage) {
+  auto& heads = member(stage.result, "heads");
+  std::vector<std::string> keys;
+  if (!heads.is_object()) return "";
+  for (auto& [name, entry] : heads.items()) {
+    if (!entry.is_object()) return "";
+    for (auto& [key, value] : entry.items())
+      if (value.is_primitive() && std::find(keys.begin(), keys.end(), key) == keys.end()) keys.push_back(key);
+  }
+  std::vector<std::string> headers{"head"};
+  for (auto key : keys) {
+    std::replace(key.begin(), key.end(), '_', ' ');
+    headers.push_back(key);
+  }
+  std::vector<Row> rows;
+  for (auto& [name, entry] : heads.items()) {
+    Row row{{text_cell(name)}, ""};
+    for (auto& key : keys) {
+      auto value = number_of(entry, key);
+      row.cells.push_back(value ? number_cell(significant(*value, 3), *value) : text_cell(text_of(entry, key)));
+    }
+    rows.push_back(std::move(row));
+  }
+  auto table = html::table(stage.name + ": every head", headers, rows, true);
+  return table.empty() ? "" : "<div class=\"tall\">" + table + "</div>\n";
+}
+
+}  // namespace
+
 std::string other_stages(const Run& run) {
   static const std::set<std::string> shown = {"train", "evaluate", "score", "ablate",
                                               "prune", "mask",     "curve", "repeat"};
   std::string result;
   for (auto& stage : run.stages) {
-    if (shown.count(stage.type)) continue;
-    auto list = facts(stage.result);
+    if (shown.count(stage.type) || member(stage.result, "texts").is_array()) continue;  // texts: what heads look at, in their panels
+    auto rest = stage.result;
+    auto of_heads = heads_in_detail(stage);
+    if (!of_heads.empty()) rest.erase("heads");
+    auto list = facts(rest) + of_heads;
     if (!list.empty()) result += "<h3>" + escape(stage.name) + "</h3>\n" + list;
   }
   return result;

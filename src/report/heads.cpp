@@ -57,6 +57,14 @@ Heads collect_heads(const Run& run) {
       heads.removals.push_back(
           {i, stage.name, stage.type == "prune" ? "removed" : "masked", {names.begin(), names.end()}});
     }
+    if (stage.type == "measure" && values.is_object()) {
+      HeadNote roles{stage.name + ": role", {}};
+      for (auto& [name, entry] : values.items()) {
+        if (place_of(name)) heads.names.insert(name);
+        if (auto role = text_of(entry, "role"); !role.empty()) roles.of[name] = role;
+      }
+      if (!roles.of.empty()) heads.notes.push_back(std::move(roles));
+    }
     auto& kept = member(stage.result, "kept");
     for (auto& [stack, layers] : kept.items()) {
       if (!layers.is_array()) continue;
@@ -108,6 +116,7 @@ std::string head_maps(const Heads& heads) {
 std::string heads_table(const Heads& heads) {
   std::vector<std::string> headers = {"head"};
   for (auto& column : heads.columns) headers.push_back(column.title);
+  for (auto& note : heads.notes) headers.push_back(note.title);
   headers.push_back("state");
   auto stacks = heads.sizes.stacks();
   auto order = [&](const std::string& name) {
@@ -136,6 +145,10 @@ std::string heads_table(const Heads& heads) {
         row.cells.push_back(number_cell(text, value));
       }
     }
+    for (auto& note : heads.notes) {
+      auto found = note.of.find(name);
+      row.cells.push_back(text_cell(found == note.of.end() ? "" : found->second));
+    }
     std::string state;
     for (auto& removal : heads.removals) {
       if (removal.heads.count(name)) state += (state.empty() ? "" : ", ") + removal.verb + " by " + removal.stage;
@@ -145,6 +158,16 @@ std::string heads_table(const Heads& heads) {
   }
   auto table = html::table("Every head: what each stage says of it", headers, rows, true);
   return table.empty() ? "" : "<div class=\"tall\">" + table + "</div>\n";
+}
+
+std::string attention_data(const Run& run) {
+  std::string result;
+  for (auto& stage : run.stages) {
+    auto& texts = member(stage.result, "texts");
+    if (stage.type != "measure" || !texts.is_array() || texts.empty()) continue;
+    result += html::data({{"texts", texts}, {"heads", member(stage.result, "heads")}}, "attention", " data-stage=\"" + html::escape(stage.name) + "\"");
+  }
+  return result;
 }
 
 std::string sets_tables(const Run& run) {

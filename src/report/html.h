@@ -1,5 +1,6 @@
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,9 @@ struct Row {
 /// content are left out. `headers` and `caption` are text.
 std::string table(const std::string& caption, const std::vector<std::string>& headers, const std::vector<Row>& rows,
                   bool sortable = false);
+
+/// Data for the page's script, as a script element of class `kind` that holds JSON and nothing that a browser would run.
+std::string data(const nlohmann::ordered_json& value, const std::string& kind = "", const std::string& attributes = "");
 
 /// A part of the page with a heading; empty where its content is.
 std::string section(const std::string& id, const std::string& title, const std::string& content);

@@ -97,6 +97,7 @@ std::vector<PruningCurve> curves_of_repeat(const Stage& stage) {
   std::vector<PruningCurve> curves;
   auto& runs = member(stage.result, "runs");
   if (!runs.is_array()) return curves;
+  auto varied = member(stage.result, "with").is_array();
   for (auto& run : runs) {
     if (!run.is_object()) return {};
     for (auto& [name, result] : run.items()) {
@@ -109,7 +110,7 @@ std::vector<PruningCurve> curves_of_repeat(const Stage& stage) {
         PruningCurve fresh;
         fresh.stage = full;
         fresh.metric = metrics.begin().key();
-        fresh.criterion = "again and again";
+        fresh.criterion = varied ? "each repetition's own" : "again and again";
         found = curves.insert(curves.end(), std::move(fresh));
       }
       if (auto value = number_of(metrics, found->metric)) {
@@ -122,7 +123,12 @@ std::vector<PruningCurve> curves_of_repeat(const Stage& stage) {
                curve.points.end() ||
            curve.points.size() < 2;
   };
-  curves.erase(std::remove_if(curves.begin(), curves.end(), stays), curves.end());
+  if (varied) {  // each by itself, in any order; equal numbers of heads stand beside each other
+    for (auto& curve : curves)
+      std::stable_sort(curve.points.begin(), curve.points.end(), [](auto& a, auto& b) { return *a.heads_kept > *b.heads_kept; });
+  } else {
+    curves.erase(std::remove_if(curves.begin(), curves.end(), stays), curves.end());
+  }
   return curves;
 }
 

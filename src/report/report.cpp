@@ -17,7 +17,7 @@ std::string report_html(const nlohmann::ordered_json& results, const std::vector
                              {"pruning", "Heads kept against quality", pruning_curves(run)},
                              {"curves", "Training", curves(run)},
                              {"maps", "Head maps", head_maps(heads)},
-                             {"heads", "Heads one by one", heads_table(heads)},
+                             {"heads", "Heads one by one", heads_table(heads) + attention_data(run)},
                              {"sets", "Sets of heads", sets_tables(run)},
                              {"samples", "Samples", samples(run)},
                              {"cost", "Cost", cost(run)},

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -32,8 +33,15 @@ struct Removal {
   std::set<std::string> heads;
 };
 
+/// What a stage says of each head in words: its role.
+struct HeadNote {
+  std::string title;
+  std::map<std::string, std::string> of;
+};
+
 struct Heads {
   std::vector<HeadColumn> columns;
+  std::vector<HeadNote> notes;
   std::vector<Removal> removals;
   std::set<std::string> names;
   StackSizes sizes;
@@ -43,6 +51,8 @@ struct Heads {
 Heads collect_heads(const Run& run);
 std::string head_maps(const Heads& heads);
 std::string heads_table(const Heads& heads);
+/// What heads look at on chosen texts (measure "attention"), for the panel that the page's script opens.
+std::string attention_data(const Run& run);
 std::string sets_tables(const Run& run);
 /// A metric against the number of heads left.
 std::string pruning_curves(const Run& run);

@@ -16,7 +16,7 @@ constexpr std::size_t most_lines = Chart::colours;
 
 void add_line(Chart& chart, const Series& series, int colour, int pattern) {
   Chart::Line line{series.name, {}, colour, pattern, false, true};
-  Chart::Band band{"", {}, colour};
+  Chart::Band band{"", {}, colour, series.name};
   for (auto& point : series.points) {
     line.points.emplace_back(point.x, point.y);
     bool ranged = point.low && point.high && std::isfinite(*point.low) && std::isfinite(*point.high);

@@ -5,6 +5,7 @@
 #include "src/checkpoint/checkpoint.h"
 #include "src/checkpoint/json_file.h"
 #include "src/heads/scale.h"
+#include "src/run/run.h"
 #include "src/spec/dump.h"
 
 namespace headlab {
@@ -106,7 +107,20 @@ void RunContext::keep_scores(const std::string& stage, const HeadScores& scores)
   write_file_atomically(file, scores.to_json().dump(2) + "\n");
 }
 
-void RunContext::metrics_from(int64_t bytes) { metrics_ = std::make_unique<LineFile>(folder_.path / "metrics.jsonl", bytes); }
+void RunContext::metrics_from(int64_t bytes) {
+  metrics_ = std::make_unique<LineFile>(folder_.path / "metrics.jsonl", bytes);
+  events_.reset();
+}
+
+EventFile& RunContext::events() {
+  if (events_) return *events_;
+  const auto rows = metric_rows(folder_.path);
+  const auto now = seconds_since_1970();
+  const auto at = [&](const nlohmann::json& row) { return now + row.value("seconds", 0.0) - rows.back().value("seconds", 0.0); };
+  events_ = std::make_unique<EventFile>(folder_.path / "events.out.tfevents.headlab", rows.empty() ? now : at(rows.front()));
+  for (const auto& row : rows) add_row(*events_, row, at(row));
+  return *events_;
+}
 
 int64_t RunContext::metrics_bytes() {
   if (!metrics_) metrics_from(results_.value("metrics_bytes", int64_t{0}));
@@ -116,7 +130,9 @@ int64_t RunContext::metrics_bytes() {
 
 void RunContext::metric(const nlohmann::ordered_json& row) {
   if (!metrics_) metrics_from(results_.value("metrics_bytes", int64_t{0}));
+  auto& shown = events();
   metrics_->append(row.dump());
+  add_row(shown, row, seconds_since_1970());
 }
 
 void RunContext::save_results() const { write_file_atomically(folder_.path / "results.json", results_.dump(2) + "\n"); }

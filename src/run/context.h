@@ -6,6 +6,7 @@
 
 #include "modules/base/atomic_file.h"
 #include "src/heads/head_set.h"
+#include "src/report/event_file.h"
 #include "src/run/console.h"
 #include "src/run/spec.h"
 
@@ -56,6 +57,8 @@ class RunContext {
   void metric(const nlohmann::ordered_json& row);
   int64_t metrics_bytes();
   void metrics_from(int64_t bytes);
+  /// The same rows for TensorBoard, with what the run came to: events.out.tfevents.headlab, made anew by whoever goes on.
+  EventFile& events();
 
   /// results.json: {"stages": {...}, ...}; saved atomically after each stage.
   nlohmann::ordered_json& results() { return results_; }
@@ -79,6 +82,7 @@ class RunContext {
   std::map<std::string, std::shared_ptr<Model>> models_;
   std::string latest_ = "initial";
   std::unique_ptr<LineFile> metrics_;
+  std::unique_ptr<EventFile> events_;
   nlohmann::ordered_json results_;
 };
 

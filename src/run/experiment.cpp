@@ -106,4 +106,62 @@ void write_experiment_report(const std::filesystem::path& folder) {
   write_file_atomically(folder / "report.html", experiment_html(file, runs));
 }
 
+void write_comparison(const std::vector<std::filesystem::path>& folders, const std::filesystem::path& page, const std::string& command) {
+  std::vector<std::filesystem::path> all;
+  for (const auto& folder : folders) {
+    const auto add = [&](const std::filesystem::path& run) {
+      if (std::find(all.begin(), all.end(), run) == all.end()) all.push_back(run);
+    };
+    if (std::filesystem::exists(folder / "results.json")) {
+      add(folder);
+      continue;
+    }
+    std::vector<std::filesystem::path> inside;
+    if (std::filesystem::is_directory(folder))
+      for (const auto& entry : std::filesystem::directory_iterator(folder))
+        if (std::filesystem::exists(entry.path() / "results.json")) inside.push_back(entry.path());
+    if (inside.empty()) throw FileError(folder.string() + ": no run folder, nor one of runs; expected results.json there, or in folders below");
+    std::sort(inside.begin(), inside.end());
+    for (const auto& run : inside) add(run);
+  }
+  std::vector<RunVariant> variants;
+  std::vector<RunOutcome> outcomes;
+  std::vector<RunFiles> files;
+  nlohmann::ordered_json file{{"name", "comparison"}, {"question", std::to_string(all.size()) + " runs beside each other"}, {"command", command},
+                              {"runs", nlohmann::ordered_json::array()}};
+  for (const auto& folder : all) {
+    files.push_back(files_of(folder, all.size() <= 200));
+    const auto& results = files.back().results;
+    if (!results.contains("stages")) throw FileError((folder / "results.json").string() + ": expected the results of a run");
+    const auto of = [&](const char* key) { return results.contains(key) && results.at(key).is_string() ? results.at(key).get<std::string>() : std::string(); };
+    // Within a spec, what differs beside the seed is part of the run's group; runs of one spec with other settings differ by their id.
+    const auto kind = !of("group").empty() ? of("group") : of("arm");
+    const auto name = of("name") + (kind.empty() ? "" : ", " + kind);
+    const auto bits = [](nlohmann::ordered_json spec) {  // what runs of a group have in common
+      for (const char* key : {"seed", "seeds", "question", "paper", "expect", "compare"}) spec.erase(key);
+      return spec;
+    };
+    auto group = name;
+    for (std::size_t i = 0; i + 1 < files.size(); ++i) {
+      if (variants[i].label != name) continue;
+      if (bits(files[i].spec) == bits(files.back().spec)) {
+        group = variants[i].group;
+        break;
+      }
+      group = name + " (" + folder.filename().string() + ")";
+    }
+    variants.push_back({name, nullptr, "", group});
+    RunOutcome outcome;
+    outcome.folder = folder;
+    outcome.results = results;
+    outcomes.push_back(std::move(outcome));
+    file["runs"].push_back({{"label", name}, {"arm", ""}, {"group", group}, {"seed", results.value("seed", nlohmann::ordered_json())}, {"id", folder.string()}});
+  }
+  const auto rows = summarised(variants, outcomes);
+  file["summary"] = to_json(rows);
+  write_file_atomically(page, experiment_html(file, files));
+  auto table = page;
+  write_file_atomically(table.replace_extension(".csv"), to_csv(rows));
+}
+
 }  // namespace headlab

@@ -27,4 +27,8 @@ ExperimentOutcome run_experiment(const std::vector<RunVariant>& variants, const 
 /// run is left out. Throws FileError where there is no experiment.json.
 void write_experiment_report(const std::filesystem::path& folder);
 
+/// One page of several runs, of any specs, beside each other: `page`, and its summary as CSV beside it. A folder is that of a run, or
+/// of all runs of a spec. Runs of one spec that differ in their seed alone are a group. Throws FileError for a folder that is neither.
+void write_comparison(const std::vector<std::filesystem::path>& folders, const std::filesystem::path& page, const std::string& command);
+
 }  // namespace headlab

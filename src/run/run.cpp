@@ -228,6 +228,7 @@ RunOutcome run_variant(const RunVariant& variant, const std::string& spec_path, 
     for (std::string line; std::getline(lines, line);) console.line("expect", line);
   }
   context.save_results();
+  if (!ended_before || results["stages"].size() != there) add_results(context.events(), results, resolved, seconds_since_1970());
   write_report(folder.path);
   const auto report = "report: " + (folder.path / "report.html").string() + "       (" + duration(results["seconds"]) + ")";
   console.plain(report);

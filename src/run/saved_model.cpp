@@ -1,5 +1,6 @@
 #include "src/run/saved_model.h"
 
+#include <algorithm>
 #include <atomic>
 
 #include "modules/base/nearest.h"
@@ -25,9 +26,24 @@ std::shared_ptr<Task> task_of(const RunSpec& spec, const std::filesystem::path& 
 
 }  // namespace
 
-SavedRun open_run(const std::filesystem::path& folder, const std::string& stage, const std::string& device, bool with_data) {
-  if (!std::filesystem::exists(folder / "spec.json") || !std::filesystem::exists(folder / "results.json"))
-    throw FileError(folder.string() + ": not a run folder (no spec.json and results.json in it); expected one such as runs/quickstart/8f3a2c0d11");
+std::filesystem::path run_folder(const std::filesystem::path& given) {
+  const auto is_run = [](const std::filesystem::path& folder) { return std::filesystem::exists(folder / "spec.json") && std::filesystem::exists(folder / "results.json"); };
+  if (is_run(given)) return given;
+  std::vector<std::filesystem::path> inside;
+  if (std::filesystem::is_directory(given))
+    for (const auto& entry : std::filesystem::directory_iterator(given))
+      if (is_run(entry.path())) inside.push_back(entry.path());
+  if (inside.size() == 1) return inside.front();
+  if (inside.empty())
+    throw FileError(given.string() + ": not a run folder (no spec.json and results.json in it); expected one such as runs/quickstart/8f3a2c0d11");
+  std::sort(inside.begin(), inside.end());
+  std::string names;
+  for (const auto& one : inside) names += (names.empty() ? "" : ", ") + one.filename().string();
+  throw UsageError(given.string() + ": expected one run, got a folder of " + std::to_string(inside.size()) + "; name one of them: " + names);
+}
+
+SavedRun open_run(const std::filesystem::path& given, const std::string& stage, const std::string& device, bool with_data) {
+  const auto folder = run_folder(given);
   SavedRun run;
   run.folder = folder;
   run.spec = std::make_shared<RunSpec>();

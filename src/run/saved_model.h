@@ -16,7 +16,11 @@ struct SavedRun {
   std::shared_ptr<Model> model;
 };
 
-/// Loads the model of a stage ("" : the last stage that left one, "initial": unset weights) from a run folder.
+/// The folder of a run: the one given, or the only one within it (runs/quickstart). Throws FileError where there is none, UsageError
+/// where there are several.
+std::filesystem::path run_folder(const std::filesystem::path& given);
+
+/// Loads the model of a stage ("" : the last stage that left one, "initial": unset weights) from a run folder (as run_folder finds it).
 /// Throws FileError for a folder that is no run, UsageError for a stage without a model (with those that have one).
 /// The data that it learned from is looked for only `with_data`, to measure the model again.
 SavedRun open_run(const std::filesystem::path& folder, const std::string& stage, const std::string& device, bool with_data = false);

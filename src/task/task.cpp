@@ -39,6 +39,10 @@ TokenBatch Task::batch(const std::string& split, const std::vector<int64_t>& exa
   return made;
 }
 
+std::map<std::string, Tensor> Task::side_of(const std::string& split, const std::vector<int64_t>& examples, torch::Device device) const {
+  return roles_ ? batch(split, examples, device).inputs.side : std::map<std::string, Tensor>{};
+}
+
 void Task::tell(const Choices& roles) {
   roles_ = roles.items.empty() ? nullptr : std::make_shared<RoleTeller>(roles, *this);
 }

@@ -71,11 +71,15 @@ class Task {
   virtual TextIds writes() const { return reads().ids; }
   /// These examples, with what the task's roles tell of them (src/task/role.h).
   TokenBatch batch(const std::string& split, const std::vector<int64_t>& examples, torch::Device device) const;
-  /// The same without roles.
+  /// What they tell alone (Batch::side); empty without roles.
+  std::map<std::string, Tensor> side_of(const std::string& split, const std::vector<int64_t>& examples, torch::Device device) const;
+  /// The examples without roles.
   virtual TokenBatch collect(const std::string& split, const std::vector<int64_t>& examples,
                              torch::Device device) const = 0;
   /// What a person would write for an id that the model reads; "" for a special one.
   virtual std::string token(int64_t /*id*/) const { return ""; }
+  /// The same of an id that it says, where that is another text than what it reads.
+  virtual std::string target_token(int64_t id) const { return token(id); }
   /// What evaluate can measure.
   virtual MetricNames metrics() const = 0;
   /// The metrics asked for (wanted_metrics), of the model as it is `with` an intervention (none: {}). The model is put into

@@ -249,7 +249,8 @@ Evaluation Translation::evaluate(Model& model, const EvaluateOptions& options, c
   with.enter(run);
   const auto prefix = tokenizers_->target.encode(options.search.prefix);
   const auto found = translate_ids(model, sources, text_ids(tokenizers_->source), text_ids(tokenizers_->target),
-                                    options.search, options.max_tokens, run, prefix);
+                                    options.search, options.max_tokens, run, prefix,
+                                    [&](const std::vector<int64_t>& examples) { return side_of(options.split, examples, model.device()); });
   std::vector<std::string> references;
   for (std::size_t i = 0; i < count; ++i) {
     result.hypotheses.push_back(found[i].empty() ? std::string() : tokenizers_->target.decode(joined(prefix, found[i].front().ids)));

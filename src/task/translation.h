@@ -40,6 +40,7 @@ class Translation : public Task, public KnowsTrees {
   TextKind reads() const override;
   TextIds writes() const override;
   std::string token(int64_t id) const override { return written(tokenizers_->source, id); }
+  std::string target_token(int64_t id) const override { return written(tokenizers_->target, id); }
   TokenBatch collect(const std::string& split, const std::vector<int64_t>& examples, torch::Device device) const override;
   MetricNames metrics() const override { return TranslationOptions().metrics(); }
   Evaluation evaluate(Model& model, const EvaluateOptions& options, const Intervention& with) const override;

@@ -58,6 +58,24 @@ TEST_CASE("an exported decoder gives the model's logits at any batch and length,
   }
 }
 
+TEST_CASE("an exported decoder that reads by segments gives the model's logits") {
+  Scratch folder;
+  auto attention = busy_attention();
+  attention.position = Choice(position_catalogue, "transformer_xl");
+  auto options = small_decoder_only(attention);
+  options.segments.length = 3;
+  options.segments.memory = 2;
+  const auto model = make_model(model_choice("decoder_only", options));
+  const auto path = folder / "decoder.pt";
+  CHECK(export_single_stack(*model, path, toy_ids, {{"spec.json", "{}"}}).max_difference < 1e-5);
+  auto file = torch::jit::load(path.string());
+  const auto ids = random_ids({3, 11}, small_vocabulary, "ids");
+  Batch batch;
+  batch.target_BT = ids;
+  const torch::NoGradGuard no_grad;
+  CHECK(difference(file.get_method("full")({ids, torch::ones_like(ids, torch::kBool)}).toTensor(), logits_of(*model, batch)) < 1e-5);
+}
+
 TEST_CASE("an exported file has the windows that training chose, and keeps them") {
   Scratch folder;
   auto attention = small_attention();

@@ -266,6 +266,11 @@ std::vector<Row> attention_rows() {
   add("gate.adaptive_windows", "", [](A& a) { a.gates.items = {adaptive_windows("none")}; }, self_alone);
   auto straight_through = self_alone;
   straight_through.gradients = "straight-through: the gradient of a choice that the output does not show, by definition";
+  add("gate.adaptive_windows", "pairs of groups, averaged choices", [](A& a) {
+    a.gates.items = {adaptive_windows("none")};
+    a.gates.items.front().as<AdaptiveWindowsOptions>().siblings = "pairs";
+    a.gates.items.front().as<AdaptiveWindowsOptions>().index_ema = 0.15;
+  }, self_alone);
   add("gate.adaptive_windows", "a controller that learns", [](A& a) { a.gates.items = {adaptive_windows("ste")}; }, straight_through);
   add("gate.hard_concrete", "", [](A& a) { a.gates.items = {hard_concrete()}; });
   const Exempt rounded{.gradients = "gradients pass the rounding as if it were not there, by definition"};
@@ -397,6 +402,12 @@ std::vector<Row> model_rows() {
   auto untied = small_decoder_only();
   untied.embedding.tie = "none";
   rows.push_back({"model.decoder_only", "untied", model_choice("decoder_only", untied), std::nullopt});
+  auto segmented = small_decoder_only();
+  segmented.segments.length = 3;
+  segmented.segments.memory = 2;
+  segmented.decoder.attention.position.choose("rope");
+  const std::string stops = "no gradient goes from one segment to another, by definition";
+  rows.push_back({"model.decoder_only", "by segments", model_choice("decoder_only", segmented), std::nullopt, {.gradients = stops}});
   return rows;
 }
 
@@ -517,7 +528,7 @@ void for_each_row(const Precision& precision, const std::function<void(const Row
 
 // The claims ----------------------------------------------------------------------------------------------------------
 
-TEST_CASE("every entry of every slot has a row in the conformance table") {
+TEST_CASE("every entry of every slot has a row in the conformance table", "[conformance]") {
   std::map<std::string, std::vector<std::string>> slots{
       {"project", projects().catalogue().names()},     {"adapter", adapters().catalogue().names()},
       {"position", positions().catalogue().names()},   {"gate", gates().catalogue().names()},
@@ -534,7 +545,7 @@ TEST_CASE("every entry of every slot has a row in the conformance table") {
     }
 }
 
-TEST_CASE("every entry keeps the rules between options") {
+TEST_CASE("every entry keeps the rules between options", "[conformance]") {
   for (const auto& row : table()) {
     INFO(row.name());
     Problems problems;
@@ -543,7 +554,7 @@ TEST_CASE("every entry keeps the rules between options") {
   }
 }
 
-TEST_CASE("every entry gives logits of the stated shape, for other batches and lengths too") {
+TEST_CASE("every entry gives logits of the stated shape, for other batches and lengths too", "[conformance]") {
   for_each_row(precisions[0], [](const Row&, Model& model, const Batch& batch) {
     const auto logits = logits_of(model, batch);
     CHECK(shape_text(logits) == "[3, 8, 11]");
@@ -559,7 +570,7 @@ TEST_CASE("every entry gives logits of the stated shape, for other batches and l
   });
 }
 
-TEST_CASE("the gradients of every entry of an attention are those of differences") {
+TEST_CASE("the gradients of every entry of an attention are those of differences", "[conformance]") {
   DefaultDtype guard(torch::kFloat64);
   Asked asked;
   for (const auto& row : table()) {
@@ -616,7 +627,7 @@ TEST_CASE("the gradients of every entry of an attention are those of differences
   }
 }
 
-TEST_CASE("the gradients of every model are those of differences, parameter by parameter, along a random direction") {
+TEST_CASE("the gradients of every model are those of differences, parameter by parameter, along a random direction", "[conformance]") {
   Asked asked;
   for_each_row(in_double, [&](const Row& row, Model& model, const Batch& batch) {
     if (!row.exempt.gradients.empty() || !asked.first(row)) return;
@@ -648,7 +659,7 @@ TEST_CASE("the gradients of every model are those of differences, parameter by p
   });
 }
 
-TEST_CASE("what comes later never changes what a decoder says now, bit for bit") {
+TEST_CASE("what comes later never changes what a decoder says now, bit for bit", "[conformance]") {
   for_each_row(precisions[0], [](const Row& row, Model& model, const Batch& batch) {
     if (!generates(row)) return;
     torch::NoGradGuard no_grad;
@@ -671,7 +682,7 @@ TEST_CASE("what comes later never changes what a decoder says now, bit for bit")
   });
 }
 
-TEST_CASE("padding never changes what is said of real tokens") {
+TEST_CASE("padding never changes what is said of real tokens", "[conformance]") {
   for_each_row(in_double, [](const Row& row, Model& model, const Batch& batch) {
     torch::NoGradGuard no_grad;
     const auto before = real(logits_of(model, batch), batch);
@@ -691,7 +702,7 @@ TEST_CASE("padding never changes what is said of real tokens") {
   });
 }
 
-TEST_CASE("two evaluations are equal bit for bit, and leave the model as it is") {
+TEST_CASE("two evaluations are equal bit for bit, and leave the model as it is", "[conformance]") {
   for_each_row(precisions[0], [](const Row&, Model& model, const Batch& batch) {
     torch::NoGradGuard no_grad;
     std::map<std::string, Tensor> before;
@@ -709,7 +720,7 @@ TEST_CASE("two evaluations are equal bit for bit, and leave the model as it is")
   });
 }
 
-TEST_CASE("dropout is off in evaluation and on in training") {
+TEST_CASE("dropout is off in evaluation and on in training", "[conformance]") {
   DefaultDtype guard(torch::kFloat32);
   const auto batch = small_batch();
   for (const auto& row : table()) {
@@ -738,7 +749,7 @@ TEST_CASE("dropout is off in evaluation and on in training") {
   }
 }
 
-TEST_CASE("a clone is equal and independent") {
+TEST_CASE("a clone is equal and independent", "[conformance]") {
   for_each_row(precisions[0], [](const Row&, Model& model, const Batch& batch) {
     torch::NoGradGuard no_grad;
     const auto before = logits_of(model, batch);
@@ -762,7 +773,7 @@ TEST_CASE("a clone is equal and independent") {
   });
 }
 
-TEST_CASE("saved parameters come back to the same logits, uneven and empty layers included") {
+TEST_CASE("saved parameters come back to the same logits, uneven and empty layers included", "[conformance]") {
   Scratch scratch;
   for_each_row(precisions[0], [&](const Row& row, Model& model, const Batch& batch) {
     torch::NoGradGuard no_grad;
@@ -810,7 +821,7 @@ void change_all(Options& options) {
 
 }  // namespace
 
-TEST_CASE("copied options are equal, independent, and make the same model") {
+TEST_CASE("copied options are equal, independent, and make the same model", "[conformance]") {
   for (const auto& row : table()) {
     INFO(row.name());
     auto copy = row.model;
@@ -826,7 +837,7 @@ TEST_CASE("copied options are equal, independent, and make the same model") {
   }
 }
 
-TEST_CASE("a masked head equals a removed head") {
+TEST_CASE("a masked head equals a removed head", "[conformance]") {
   for (const auto& precision : precisions)
     for_each_row(precision, [&](const Row& row, Model& model, const Batch& batch) {
       torch::NoGradGuard no_grad;
@@ -852,7 +863,7 @@ TEST_CASE("a masked head equals a removed head") {
     });
 }
 
-TEST_CASE("heads keep their original names however often others are removed") {
+TEST_CASE("heads keep their original names however often others are removed", "[conformance]") {
   for_each_row(in_double, [](const Row&, Model& model, const Batch& batch) {
     torch::NoGradGuard no_grad;
     const auto last = everywhere(model, {{2}, {1, 3}});
@@ -871,7 +882,7 @@ TEST_CASE("heads keep their original names however often others are removed") {
   });
 }
 
-TEST_CASE("scores and weights can be looked at without changing anything") {
+TEST_CASE("scores and weights can be looked at without changing anything", "[conformance]") {
   for (const auto& precision : precisions)
     for_each_row(precision, [&](const Row& row, Model& model, const Batch& batch) {
       torch::NoGradGuard no_grad;
@@ -895,7 +906,7 @@ TEST_CASE("scores and weights can be looked at without changing anything") {
     });
 }
 
-TEST_CASE("a tap that looks at everything changes no bit of what the instrumented path gives") {
+TEST_CASE("a tap that looks at everything changes no bit of what the instrumented path gives", "[conformance]") {
   for_each_row(precisions[0], [](const Row& row, Model& model, const Batch& batch) {
     torch::NoGradGuard no_grad;
     LambdaTap weights([](At at, Site) { return at == At::weights; }, [](At, Site, Tensor value) { return value; });
@@ -912,7 +923,7 @@ TEST_CASE("a tap that looks at everything changes no bit of what the instrumente
   });
 }
 
-TEST_CASE("heads replaced by zeros equal heads of scale 0") {
+TEST_CASE("heads replaced by zeros equal heads of scale 0", "[conformance]") {
   for (const auto& precision : precisions)
     for_each_row(precision, [&](const Row& row, Model& model, const Batch& batch) {
       torch::NoGradGuard no_grad;
@@ -934,7 +945,7 @@ TEST_CASE("heads replaced by zeros equal heads of scale 0") {
     });
 }
 
-TEST_CASE("each row of a batch is what it is alone") {
+TEST_CASE("each row of a batch is what it is alone", "[conformance]") {
   for (const auto& precision : precisions)
     for_each_row(precision, [&](const Row& row, Model& model, const Batch& batch) {
       if (!exemption(row, &Traits::not_row_independent).empty()) return;
@@ -947,7 +958,7 @@ TEST_CASE("each row of a batch is what it is alone") {
     });
 }
 
-TEST_CASE("a cache gives what the full pass gives, token by token and in chunks") {
+TEST_CASE("a cache gives what the full pass gives, token by token and in chunks", "[conformance]") {
   for (const auto& precision : precisions)
     for_each_row(precision, [&](const Row& row, Model& model, const Batch& batch) {
       if (!generates(row)) return;
@@ -978,7 +989,7 @@ TEST_CASE("a cache gives what the full pass gives, token by token and in chunks"
     });
 }
 
-TEST_CASE("a scale for each example is that example's scale") {
+TEST_CASE("a scale for each example is that example's scale", "[conformance]") {
   for_each_row(in_double, [](const Row&, Model& model, const Batch& batch) {
     torch::NoGradGuard no_grad;
     std::map<Stack, Tensor> shared, each;
@@ -1046,7 +1057,7 @@ TEST_CASE("the gradient of a head's scale is the sum of z . dL/dz") {  // 1905.1
   });
 }
 
-TEST_CASE("initialise draws every parameter, by its name and the seed alone") {
+TEST_CASE("initialise draws every parameter, by its name and the seed alone", "[conformance]") {
   for_each_row(precisions[0], [](const Row& row, Model& model, const Batch&) {
     for (auto& item : model.named_parameters()) {
       torch::NoGradGuard no_grad;
@@ -1075,7 +1086,7 @@ TEST_CASE("initialise draws every parameter, by its name and the seed alone") {
   });
 }
 
-TEST_CASE("axes cover each dimension that they list whole, and name all that removal changes") {
+TEST_CASE("axes cover each dimension that they list whole, and name all that removal changes", "[conformance]") {
   for_each_row(precisions[0], [](const Row&, Model& model, const Batch&) {
     for (const auto& [site, mixer] : model.mixers()) {
       INFO(to_string(site));
@@ -1113,7 +1124,7 @@ TEST_CASE("axes cover each dimension that they list whole, and name all that rem
   });
 }
 
-TEST_CASE("every entry runs LibTorch's fused kernel, in evaluation and forward and backward without dropout") {
+TEST_CASE("every entry runs LibTorch's fused kernel, in evaluation and forward and backward without dropout", "[conformance]") {
   for_each_row(precisions[0], [](const Row& row, Model& model, const Batch& batch) {
     if (!exemption(row, &Traits::no_weights).empty() || !row.exempt.fused.empty()) return;
     const auto check = [&](const std::map<std::string, int>& ran) {
@@ -1131,7 +1142,7 @@ TEST_CASE("every entry runs LibTorch's fused kernel, in evaluation and forward a
   });
 }
 
-TEST_CASE("every entry computes in bfloat16 products what it computes in float32, to their rounding") {
+TEST_CASE("every entry computes in bfloat16 products what it computes in float32, to their rounding", "[conformance]") {
   // Products round to 8 bits; what a residual stream of two layers sums up of it stays within a few of the last of them.
   // A token may choose another expert by it, and then gives something else: such entries must be finite alone.
   for_each_row(precisions[0], [](const Row& row, Model& model, const Batch& batch) {
@@ -1226,7 +1237,7 @@ void check_entries_on(torch::Device device) {
 
 TEST_CASE("every entry gives the same wherever it runs: on the CPU, moved to the CPU") { check_entries_on(torch::kCPU); }
 
-TEST_CASE("every entry gives the same wherever it runs: on a GPU", "[cuda]") {
+TEST_CASE("every entry gives the same wherever it runs: on a GPU", "[cuda][conformance]") {
   if (test::skipped(!test::has_gpu(), "no GPU")) return;
   check_entries_on(torch::Device(torch::kCUDA, 0));
 }

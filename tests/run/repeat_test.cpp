@@ -46,6 +46,38 @@ TEST_CASE("chained repetitions go on from each other, and what follows from the 
   CHECK(removed.size() == 3);
 }
 
+TEST_CASE("repetitions set what is said for each: as many as there are, and otherwise alike", "[run]") {
+  const Folder folder;
+  const auto results = run(folder, R"([{"train": {"name": "base", "steps": 2, "batch": {"max_tokens": 200}, "log_every": 1}},
+      {"score": {"scorer": "norm"}},
+      {"repeat": {"name": "shares", "model": "base", "with": [{"stages[0].prune.select.count": 1}, {"stages[0].prune.select.count": 4, "stages[1].evaluate.metrics": ["loss", "accuracy"]}], "stages": [
+        {"prune": {"scores": "score", "select": {"count": 2}}}, {"evaluate": {"metrics": ["loss"]}}]}}])", "with");
+  const auto& shares = results["stages"]["shares"];
+  REQUIRE(shares["runs"].size() == 2);
+  CHECK(shares["runs"][0]["prune"]["heads_after"] == 9);
+  CHECK(shares["runs"][1]["prune"]["heads_after"] == 6);
+  CHECK(!shares["runs"][0]["evaluate"]["metrics"].contains("accuracy"));
+  CHECK(shares["runs"][1]["evaluate"]["metrics"].contains("accuracy"));
+  CHECK(shares["with"][1]["stages[0].prune.select.count"] == 4);
+}
+
+TEST_CASE("what a repetition sets is checked before anything runs", "[run]") {
+  const Folder folder;
+  const auto message = [&](const std::string& repeat) {
+    const auto spec = folder.write("x.json", tiny_spec("[{\"repeat\": " + repeat + "}]"));
+    const auto done = run_program({"check", spec.string()});
+    CHECK(done.code == 2);
+    return done.err;
+  };
+  CHECK_THAT(message(R"({"with": [{"stages[0].train.stepz": 3}], "stages": ["train"]})"), ContainsSubstring("stages[0].repeat.with[0]: stages[0].train.stepz: unknown key; did you mean \"steps\"?"));
+  CHECK_THAT(message(R"({"with": [{"stages[0].train.steps": 1}, {"stages[0].train.steps": "x"}], "stages": ["train"]})"), ContainsSubstring("with[1]: stages[0].train.steps: expected an integer"));
+  CHECK_THAT(message(R"({"with": [{"train.steps": 3}], "stages": ["train"]})"), ContainsSubstring("with[0]: train.steps: expected a key of the repeated stages"));
+  CHECK_THAT(message(R"({"with": [{"stages[0].prune.scores": "none"}], "stages": [{"prune": {"random": true, "select": {"count": 1}}}]})"), ContainsSubstring("expected exactly one way to choose heads"));
+  CHECK_THAT(message(R"({"with": [{"stages[0].evaluate.model": "later"}], "stages": ["evaluate"]})"), ContainsSubstring("no earlier stage is called \"later\""));
+  CHECK_THAT(message(R"({"times": 2, "with": [{"stages[0].train.steps": 3}], "stages": ["train"]})"), ContainsSubstring("times: goes without \"with\""));
+  CHECK_THAT(message(R"({"with": [3], "stages": ["train"]})"), ContainsSubstring("with: expected a list of objects {key: value}"));
+}
+
 TEST_CASE("chained repetitions that end with masked heads are refused", "[run]") {
   const Folder folder;
   const auto spec = folder.write("x.json", tiny_spec(R"([{"repeat": {"chained": true, "times": 1, "stages": [{"mask": {"heads": ["enc.self.0.1"]}}]}}])"));

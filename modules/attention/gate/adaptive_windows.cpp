@@ -86,6 +86,8 @@ void AdaptiveWindowsOptions::describe(Fields& fields) {
   fields.add("ema", ema, "share of the old in the moving average of features").at_least(0).below(1);
   fields.add("controller_grad", controller_grad, "how the controller learns: not at all, or by a straight-through gradient")
       .one_of({"none", "ste"});
+  fields.add("siblings", siblings, "how groups of one parent choose: each for itself, or two and two").one_of({"alone", "pairs"});
+  fields.add("index_ema", index_ema, "share of the new in the moving average of a head's choices").above(0).at_most(1).means("absent: the choice itself");
 }
 
 void AdaptiveWindowsOptions::rules(Problems& problems) const {
@@ -107,6 +109,14 @@ AdaptiveWindows::AdaptiveWindows(const AdaptiveWindowsOptions& options, Shape sh
   hidden_bias = weights("hidden_bias", {hidden});
   choice_weight = weights("choice_weight", {choices, hidden});
   choice_bias = weights("choice_bias", {choices});
+  if (options_.siblings == "pairs") {
+    joint_hidden_weight = weights("joint_hidden_weight", {joint_hidden, 2 * features});
+    joint_hidden_bias = weights("joint_hidden_bias", {joint_hidden});
+    joint_choice_weight = weights("joint_choice_weight", {choices * choices, joint_hidden});
+    joint_choice_bias = weights("joint_choice_bias", {choices * choices});
+    sibling = register_buffer("sibling", torch::full({shape_->H()}, -1, torch::kLong));
+  }
+  if (options_.index_ema) index = register_buffer("index", torch::full({shape_->H()}, -1, torch::kFloat64));
   steps = register_buffer("steps", torch::zeros({2}, torch::kLong));
   feature = register_buffer("feature", torch::zeros({shape_->H(), features}, torch::kFloat64));
   group = register_buffer("group", torch::full({shape_->H()}, -1, torch::kLong));
@@ -116,6 +126,8 @@ void AdaptiveWindows::axes(HeadAxes axes) const {
   HeldWindows::axes(axes);
   axes.head("feature", 0, 1);
   axes.head("group", 0, 1);
+  if (sibling.defined()) axes.head("sibling", 0, 1);
+  if (index.defined()) axes.head("index", 0, 1);
 }
 
 void AdaptiveWindows::draw(const std::function<at::Generator(const std::string&)>& generator) {
@@ -123,6 +135,14 @@ void AdaptiveWindows::draw(const std::function<at::Generator(const std::string&)
   xavier_uniform(choice_weight, hidden, static_cast<int64_t>(options_.set.size()), generator("choice_weight"));
   hidden_bias.zero_();
   choice_bias.zero_();
+  if (joint_hidden_weight.defined()) {
+    xavier_uniform(joint_hidden_weight, 2 * features, joint_hidden, generator("joint_hidden_weight"));
+    xavier_uniform(joint_choice_weight, joint_hidden, joint_choice_bias.size(0), generator("joint_choice_weight"));
+    joint_hidden_bias.zero_();
+    joint_choice_bias.zero_();
+    sibling.fill_(-1);
+  }
+  if (index.defined()) index.fill_(-1);
   steps.zero_();
   feature.zero_();
   group.fill_(-1);
@@ -134,6 +154,13 @@ Tensor AdaptiveWindows::controller(const Tensor& features_NF) const {
   return torch::linear(h, choice_weight, choice_bias);
 }
 
+Tensor AdaptiveWindows::pair_controller(const Tensor& first_NF, const Tensor& second_NF) const {
+  const auto both = torch::cat({first_NF, second_NF}, -1).to(joint_hidden_weight.options());
+  const auto h = torch::gelu(torch::linear(both, joint_hidden_weight, joint_hidden_bias));
+  const auto choices = static_cast<int64_t>(options_.set.size());
+  return torch::linear(h, joint_choice_weight, joint_choice_bias).view({-1, choices, choices});
+}
+
 bool AdaptiveWindows::measures_now() const { return (counts_.of(steps)[0] + 1) % options_.interval == 0; }
 
 std::unique_ptr<Tap> AdaptiveWindows::observer(const AttentionCall& call, const std::vector<int64_t>& group_of) {
@@ -143,8 +170,19 @@ std::unique_ptr<Tap> AdaptiveWindows::observer(const AttentionCall& call, const 
 
 Tensor AdaptiveWindows::chosen_probability() const {
   // The features have not moved since the decision: both come with a measurement.
-  const auto mates_HH = group.unsqueeze(1).eq(group).to(torch::kFloat64);
-  const auto p = controller(mates_HH.matmul(feature) / mates_HH.sum(1, true)).softmax(-1);
+  const auto mean_of = [&](const Tensor& of_head) {  // of the heads of a group, for each head
+    const auto mates_HH = of_head.unsqueeze(1).eq(group).to(torch::kFloat64);
+    return mates_HH.matmul(feature) / mates_HH.sum(1, true).clamp_min(1);
+  };
+  const auto own = mean_of(group);
+  auto p = controller(own).softmax(-1);
+  if (sibling.defined()) {
+    const auto other = mean_of(torch::where(sibling.lt(0), -2 - sibling, sibling));
+    const auto second = sibling.lt(-1).unsqueeze(-1);
+    const auto pairs = pair_controller(torch::where(second, other, own), torch::where(second, own, other)).flatten(1).softmax(-1);
+    const auto of_both = pairs.view({-1, p.size(1), p.size(1)});
+    p = torch::where(sibling.eq(-1).unsqueeze(-1), p, torch::where(second, of_both.sum(1), of_both.sum(2)));
+  }
   std::vector<Tensor> in_force;
   for (auto one : options_.set) in_force.push_back(window.eq(one));
   return (p * torch::stack(in_force, 1)).sum(1);  // 0 for heads without a window yet
@@ -195,15 +233,33 @@ void AdaptiveWindows::decide() {
   rules.max_depth = options_.max_depth;
   const auto levels = group_heads(heads, former, rules);
   std::vector<std::vector<int64_t>> chosen;
-  for (const auto& level : levels) {
+  for (std::size_t l = 0; l < levels.size(); ++l) {
     std::vector<Tensor> means;
-    for (const auto& mean : level.means) means.push_back(torch::tensor(mean, torch::kFloat64));
-    const auto best = controller(torch::stack(means).to(hidden_weight.device())).argmax(-1).to(torch::kCPU);
+    for (const auto& mean : levels[l].means) means.push_back(torch::tensor(mean, torch::kFloat64));
+    const auto mean_NF = torch::stack(means).to(hidden_weight.device());
+    const auto best = controller(mean_NF).argmax(-1).to(torch::kCPU);
     chosen.emplace_back(best.data_ptr<int64_t>(), best.data_ptr<int64_t>() + best.numel());
+    if (!sibling.defined()) continue;
+    std::vector<int64_t> sibling_of(means.size(), -1);
+    for (const auto& [first, second] : sibling_pairs(levels, l)) {
+      const auto both = pair_controller(mean_NF.narrow(0, first, 1), mean_NF.narrow(0, second, 1)).argmax().item<int64_t>();
+      const auto choices = static_cast<int64_t>(options_.set.size());
+      chosen.back()[first] = both / choices;
+      chosen.back()[second] = both % choices;
+      sibling_of[first] = second;
+      sibling_of[second] = -2 - first;
+    }
+    if (l > 0) continue;
+    std::vector<int64_t> of_heads;
+    for (auto one : levels[0].group_of) of_heads.push_back(sibling_of[one]);
+    sibling.copy_(torch::tensor(of_heads, torch::kLong));
   }
-  std::vector<int64_t> windows;
-  for (auto choice : clamped_choices(levels, chosen)) windows.push_back(options_.set[choice]);
-  window.copy_(torch::tensor(windows, torch::kLong));
+  auto choices = torch::tensor(clamped_choices(levels, chosen), torch::kFloat64).to(window.device());
+  if (index.defined()) {
+    index.copy_(torch::where(index.lt(0), choices, index + *options_.index_ema * (choices - index)));
+    choices = index.round();
+  }
+  window.copy_(torch::tensor(options_.set, torch::kLong).to(window.device()).index_select(0, choices.to(torch::kLong)));
   group.copy_(torch::tensor(levels.front().group_of, torch::kLong));
 }
 

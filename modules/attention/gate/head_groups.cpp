@@ -114,6 +114,19 @@ std::vector<GroupLevel> group_heads(const std::vector<HeadFeatures>& heads, cons
   return levels;
 }
 
+std::vector<std::pair<int64_t, int64_t>> sibling_pairs(const std::vector<GroupLevel>& levels, std::size_t level) {
+  std::map<int64_t, int64_t> waiting;  // by parent: the group that has no partner yet
+  std::vector<std::pair<int64_t, int64_t>> pairs;
+  for (int64_t group = 0; group < static_cast<int64_t>(levels[level].means.size()); ++group) {
+    const auto parent = level + 1 < levels.size() ? levels[level + 1].group_of[group] : 0;
+    const auto [first, alone] = waiting.emplace(parent, group);
+    if (alone) continue;
+    pairs.emplace_back(first->second, group);
+    waiting.erase(first);
+  }
+  return pairs;
+}
+
 std::vector<int64_t> clamped_choices(const std::vector<GroupLevel>& levels, std::vector<std::vector<int64_t>> chosen) {
   for (std::size_t l = levels.size(); l-- > 1;)
     for (std::size_t g = 0; g < levels[l].group_of.size(); ++g)

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 /// Which heads are alike, and alike groups of them: plain numbers in, plain numbers out.          (2608.19203, code)
@@ -44,6 +45,9 @@ std::vector<int64_t> merge_small(const std::vector<HeadFeatures>& members, std::
 /// max_depth levels. Fewer than two heads give one level of as many groups.
 std::vector<GroupLevel> group_heads(const std::vector<HeadFeatures>& heads, const std::vector<int64_t>& former,
                                     const GroupingRules& rules);
+
+/// Of the groups of a level that share a parent (of the last level: of all), the first and second, the third and fourth and so on.
+std::vector<std::pair<int64_t, int64_t>> sibling_pairs(const std::vector<GroupLevel>& levels, std::size_t level);
 
 /// Choices (numbers of windows that ascend) of each level's groups, from the top down c_g = min(c_g, c_parent): for each head
 /// the choice of its group. `chosen[l][g]` is what group g of level l would take by itself.

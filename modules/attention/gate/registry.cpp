@@ -12,7 +12,7 @@
 namespace headlab {
 
 const Gates& gates() {
-  const Traits self_alone{.self_alone = true};
+  const Traits self_alone{.self_alone = true}, whole_text{.self_alone = true, .whole_text = true};
   static const Gates registry =
       Gates("gate", "chooses heads before they are computed, and weighs them after")
           .entry<Windows, WindowsOptions>("windows", "a fixed window of keys for each head", "2608.19203", self_alone)
@@ -21,9 +21,9 @@ const Gates& gates() {
           .entry<ShuffledWindows, ShuffledWindowsOptions>(
               "shuffled_windows", "given windows, dealt to the heads of each layer at random", "2608.19203", self_alone)
           .entry<AdaptiveWindows, AdaptiveWindowsOptions>(
-              "adaptive_windows", "windows that training chooses for groups of like heads", "2608.19203", self_alone)
+              "adaptive_windows", "windows that training chooses for groups of like heads", "2608.19203", whole_text)
           .entry<RoleMasks, RoleMasksOptions>(
-              "role_masks", "heads that see the keys of a role alone, as the data tells them", "2012.12366", self_alone)
+              "role_masks", "heads that see the keys of a role alone, as the data tells them", "2012.12366", whole_text)
           .entry<HardConcrete, HardConcreteOptions>("hard_concrete", "learned stochastic gates with an L0 penalty", "1905.09418")
           .entry<L0Round, L0RoundOptions>("l0_round", "learned stochastic gates that are rounded, heads in or out", "2110.03252")
           .entry<ScalarGate, ScalarGateOptions>("scalar", "a learned scale for each head", "2607.13425")

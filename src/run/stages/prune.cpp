@@ -133,7 +133,11 @@ nlohmann::ordered_json PruneStage::run(RunContext& context) {
   context.keep_model(stage, model);
   const auto before = heads_of(there).size(), after = heads_of(kept).size();
   const auto share = 100.0 * static_cast<double>(parameters - model->parameter_count()) / static_cast<double>(parameters);
-  const auto method = options_.random ? std::string("random") : !options_.scores.empty() ? options_.scores : "named";
+  const std::string method = options_.random                ? "random"
+                             : !options_.scores.empty()      ? options_.scores
+                             : !options_.scores_file.empty() ? "scores of a file"
+                             : options_.closed_gates         ? "closed gates"
+                                                             : "named heads";
   const auto seconds_after = seconds_of(*model, task);
   const auto flops_after = model->flops(task.longest(), task.longest());
   context.console().line("prune", method + ", " + std::to_string(removed.size()) + " of " + std::to_string(before) + "   kept " +

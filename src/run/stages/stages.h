@@ -203,14 +203,19 @@ class MeasureStage : public Stage {
 };
 
 struct RepeatStageOptions : Described<RepeatStageOptions>, StageCommon, StageRules {
-  int64_t times = 3;
+  std::optional<int64_t> times;  // absent: 3, or once for each of `with`
   bool chained = false;
+  nlohmann::ordered_json with;  // [{"stages[0].train.steps": 100}, ...]: what each repetition sets
   Choices stages{stage_catalogue, true, {}};
   void describe(Fields& fields) override;
+  void rules(Problems& problems) const override;
   void stage_rules(const std::string& place, const EarlierStages& known, Problems& problems) const override;
+  int64_t repetitions() const { return times.value_or(with.empty() ? 3 : static_cast<int64_t>(with.size())); }
+  /// The stages of repetition i, from 0, with what it sets; adds to `problems`, at `place`, what can't be set.
+  Choices stages_of(int64_t i, const std::string& place, Problems& problems) const;
 };
 
-/// {"runs": [results of the inner stages, one object a repetition]}. Each repetition starts from the model that stood before, as
+/// {"runs": [results of the inner stages, one object a repetition], "with": what each set, where they differ}. Each repetition starts from the model that stood before, as
 /// does what comes after; chained, each goes on from the one before it (score, prune, train, and again), and the last model is
 /// this stage's.
 class RepeatStage : public Stage {

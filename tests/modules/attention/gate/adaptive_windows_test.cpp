@@ -222,6 +222,138 @@ TEST_CASE("windows are those of the controller written out, for groups of heads,
   CHECK(decisions.size() > 3);
 }
 
+TEST_CASE("siblings that choose as pairs take the two windows whose score together is the highest") {
+  DefaultDtype guard(torch::kFloat64);
+  const auto attention = attention_with(adaptive([](auto& o) { o.siblings = "pairs"; }));
+  const Numbers set{2, 4, 8, 16};
+  int64_t pairs_seen = 0, differ = 0;
+  std::vector<int64_t> former(4, -1);
+  for (int64_t step = 0; step < 40; ++step) {
+    {
+      torch::NoGradGuard no_grad;
+      for (const std::string name : {"hidden_weight", "hidden_bias", "choice_weight", "choice_bias"})
+        for (const std::string joint : {"", "joint_"}) {
+          auto weights = buffer(*attention, joint + name);
+          weights.copy_(noise(weights.sizes(), joint + name + std::to_string(step)));
+        }
+    }
+    update(*attention, passed(*attention, noise({B, T, D}, "x" + std::to_string(step))).stats);
+    const auto levels = group_heads(rows_of(buffer(*attention, "feature")), former, {});
+    std::vector<Numbers> chosen;
+    for (std::size_t l = 0; l < levels.size(); ++l) {
+      chosen.emplace_back();
+      for (const auto& mean : levels[l].means) chosen.back().push_back(choice_by_loops(*attention, mean));
+      for (const auto& [first, second] : sibling_pairs(levels, l)) {
+        auto both = levels[l].means[first];
+        both.insert(both.end(), levels[l].means[second].begin(), levels[l].means[second].end());
+        double most = 0;
+        const auto alone = Numbers{chosen.back()[first], chosen.back()[second]};
+        for (int64_t i = 0; i < 4; ++i)
+          for (int64_t j = 0; j < 4; ++j) {
+            double score = buffer(*attention, "joint_choice_bias")[4 * i + j].item<double>();
+            for (int64_t n = 0; n < AdaptiveWindows::joint_hidden; ++n) {
+              double h = buffer(*attention, "joint_hidden_bias")[n].item<double>();
+              for (std::size_t f = 0; f < both.size(); ++f)
+                h += buffer(*attention, "joint_hidden_weight")[n][static_cast<int64_t>(f)].item<double>() * both[f];
+              score += buffer(*attention, "joint_choice_weight")[4 * i + j][n].item<double>() * h * 0.5 * (1 + std::erf(h / std::sqrt(2.0)));
+            }
+            if ((i == 0 && j == 0) || score > most) {
+              most = score;
+              chosen.back()[first] = i;
+              chosen.back()[second] = j;
+            }
+          }
+        ++pairs_seen;
+        differ += Numbers{chosen.back()[first], chosen.back()[second]} != alone;
+      }
+    }
+    Numbers expected;
+    for (auto choice : clamped_choices(levels, chosen)) expected.push_back(set[choice]);
+    CHECK(gate_of(*attention).windows() == expected);
+    former = levels[0].group_of;
+  }
+  CHECK(pairs_seen >= 40);
+  CHECK(differ > 10);
+}
+
+TEST_CASE("an average of choices moves a head's window by the share of the new, and takes the nearest") {
+  DefaultDtype guard(torch::kFloat64);
+  const auto attention = attention_with(adaptive([](auto& o) { o.index_ema = 0.25; }));
+  const auto all_take = [&](int64_t choice) {
+    torch::NoGradGuard no_grad;
+    buffer(*attention, "choice_weight").zero_();
+    buffer(*attention, "choice_bias").zero_()[choice] = 1;
+    update(*attention, passed(*attention, noise({B, T, D}, "x")).stats);
+    return gate_of(*attention).windows().front();
+  };
+  CHECK(all_take(3) == 16);  // the first as it is: 3
+  CHECK(all_take(0) == 8);   // 2.25
+  CHECK(all_take(0) == 8);   // 1.6875
+  CHECK(all_take(0) == 4);   // 1.265625
+  CHECK(all_take(0) == 4);   // 0.94921875
+  CHECK(buffer(*attention, "index")[0].item<double>() == Approx(0.94921875).margin(1e-12));
+  CHECK(all_take(3) == 4);   // 1.4619140625
+  attention->keep({2, 3});
+  CHECK(buffer(*attention, "index").size(0) == 2);
+}
+
+TEST_CASE("a controller of pairs learns by the probability of a head's own window, whatever its sibling takes") {
+  DefaultDtype guard(torch::kFloat64);
+  const auto attention = attention_with(adaptive([](auto& o) {
+    o.siblings = "pairs";
+    o.controller_grad = "ste";
+  }));
+  auto parameters = attention->named_parameters();
+  const std::vector<std::string> names{"joint_hidden_weight", "joint_hidden_bias", "joint_choice_weight", "joint_choice_bias"};
+  {
+    torch::NoGradGuard no_grad;
+    for (const auto& name : names) parameters["gate0." + name].copy_(noise(parameters["gate0." + name].sizes(), name) * 0.3);
+  }
+  const auto x = noise({B, T, D}, "x"), weight = noise({B, T, D}, "loss");
+  update(*attention, passed(*attention, x).stats);
+  const auto sibling = buffer(*attention, "sibling"), groups = buffer(*attention, "group"), feature = buffer(*attention, "feature");
+  REQUIRE(sibling.ne(-1).all().item<bool>());  // two groups, of one parent
+  Tensor z;
+  LambdaTap tap([](At at, Site) { return at == At::z; }, [&](At, Site, Tensor value) {
+    value.retain_grad();
+    return z = value;
+  });
+  Forward run;
+  run.taps = {&tap};
+  (attention->forward(call_of(x, run, causal())) * weight).sum().backward();
+  const auto by_head = (z * z.grad()).detach().sum(at::IntArrayRef{0, 2, 3});
+  const Numbers set{2, 4, 8, 16};
+  torch::NoGradGuard no_grad;
+  const auto mean = [&](int64_t group) { return feature.index({groups.eq(group)}).mean(0, true); };
+  const auto surrogate = [&] {
+    const auto p = gate_of(*attention).pair_controller(mean(0), mean(1)).flatten().softmax(0).view({4, 4});
+    double sum = 0;
+    for (int64_t h = 0; h < 4; ++h) {
+      const auto place = std::find(set.begin(), set.end(), gate_of(*attention).windows()[h]) - set.begin();
+      const auto own = groups[h].item<int64_t>() == 0 ? p[place].sum() : p.select(1, place).sum();
+      sum += by_head[h].item<double>() * own.item<double>();
+    }
+    return sum;
+  };
+  double largest = 0;
+  for (const auto& name : names) {
+    auto values = parameters["gate0." + name].view(-1);
+    const auto gradient = parameters["gate0." + name].grad().view(-1);
+    for (int64_t i = 0; i < values.numel(); i += 17) {
+      const auto at = values[i].item<double>();
+      values[i] = at + 1e-5;
+      const auto up = surrogate();
+      values[i] = at - 1e-5;
+      const auto down = surrogate();
+      values[i] = at;
+      INFO(name << " " << i);
+      CHECK(std::abs((up - down) / 2e-5 - gradient[i].item<double>()) < 1e-6);
+      largest = std::max(largest, std::abs(gradient[i].item<double>()));
+    }
+  }
+  CHECK(largest > 1e-4);
+}
+
 TEST_CASE("through the warm-up heads see all, and a decision comes each interval after it") {
   const auto attention = attention_with(adaptive([](auto& o) {
     o.interval = 3;

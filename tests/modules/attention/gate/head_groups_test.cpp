@@ -132,6 +132,24 @@ TEST_CASE("upper levels group the means below, until one is left, nothing joins,
   CHECK(group_heads(steps, {}, rules).size() == 2);
 }
 
+TEST_CASE("siblings are groups of one parent, two and two in their order; one that is left over has none") {
+  using Pairs = std::vector<std::pair<int64_t, int64_t>>;
+  std::vector<GroupLevel> levels(2);
+  levels[0].group_of = {0, 1, 2, 3, 4, 5};
+  levels[0].means.resize(6);
+  levels[1].group_of = {0, 1, 0, 1, 0, 0};
+  levels[1].means.resize(2);
+  CHECK(sibling_pairs(levels, 0) == Pairs{{0, 2}, {1, 3}, {4, 5}});
+  CHECK(sibling_pairs(levels, 1) == Pairs{{0, 1}});
+  levels[1].group_of = {0, 0, 0, 1, 1, 2};
+  levels[1].means.resize(3);
+  CHECK(sibling_pairs(levels, 0) == Pairs{{0, 1}, {3, 4}});
+  CHECK(sibling_pairs(levels, 1) == Pairs{{0, 1}});
+  levels.resize(1);
+  levels[0].means.resize(1);
+  CHECK(sibling_pairs(levels, 0).empty());
+}
+
 TEST_CASE("no group takes a longer window than its parent, from the top down") {
   std::vector<GroupLevel> levels(3);
   levels[0].group_of = {0, 1, 1, 2, 3};  // five heads, four groups

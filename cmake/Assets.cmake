@@ -1,0 +1,31 @@
+# Files that the program writes into its pages become texts of the program: build/generated/assets.cpp, made anew when one changes.
+# HEADLAB_D3: the file d3.min.js of D3 5 or newer (Debian: node-d3).
+
+find_file(HEADLAB_D3 d3.min.js PATHS /usr/share/nodejs/d3/dist /usr/local/share/nodejs/d3/dist DOC "D3, which draws the charts of report pages")
+if(NOT HEADLAB_D3)
+  message(FATAL_ERROR "D3 was not found. Install it (Debian: node-d3), or give d3.min.js by -DHEADLAB_D3=<file>")
+endif()
+
+function(headlab_assets target)
+  set(text "// Made by cmake/Assets.cmake.\n#include \"src/report/page/assets.h\"\n\nnamespace headlab {\n")
+  foreach(pair IN ITEMS "page_style=${PROJECT_SOURCE_DIR}/src/report/page/page.css"
+                        "page_script=${PROJECT_SOURCE_DIR}/src/report/page/page.js" "d3_script=${HEADLAB_D3}")
+    string(REGEX MATCH "^([a-z0-9_]+)=(.*)$" unused "${pair}")
+    set(name ${CMAKE_MATCH_1})
+    set(file ${CMAKE_MATCH_2})
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${file}")
+    file(READ "${file}" content)
+    string(APPEND text "const char* ${name}() {\n  return R\"headlab_asset(${content})headlab_asset\";\n}\n")
+  endforeach()
+  string(APPEND text "}  // namespace headlab\n")
+  set(made "${PROJECT_BINARY_DIR}/generated/assets.cpp")
+  set(before "")
+  if(EXISTS "${made}")
+    file(READ "${made}" before)
+  endif()
+  if(NOT "${before}" STREQUAL "${text}")
+    file(WRITE "${made}" "${text}")
+  endif()
+  target_sources(${target} PRIVATE "${made}")
+  set_source_files_properties("${made}" PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+endfunction()
