@@ -6,6 +6,7 @@
 
 #include "src/report/experiment_page.h"
 #include "src/report/run_view.h"
+#include "src/report/sections.h"
 
 /// The sections of the page of several runs, each as HTML; empty where there is nothing for it.
 namespace headlab::report {
@@ -52,6 +53,10 @@ std::string experiment_pruning(const Experiment& experiment);
 std::string experiment_sweeps(const Experiment& experiment);
 /// Loss and metrics over the steps of training, with bands over the seeds.
 std::string experiment_training(const Experiment& experiment);
+/// What the stages of a group's runs say of each head, as means over the seeds: the columns of each group in turn.
+Heads heads_of_experiment(const Experiment& experiment);
+/// Their maps; none where there are very many, which the table of heads tells better.
+std::string experiment_maps(const Heads& heads);
 std::string experiment_runs(const Experiment& experiment);
 std::string experiment_repetition(const Experiment& experiment);
 

@@ -148,11 +148,14 @@ std::string experiment_repetition(const Experiment& experiment) {
 std::string experiment_html(const nlohmann::ordered_json& file, const std::vector<RunFiles>& runs) {
   using namespace report;
   Experiment experiment(file.is_object() ? file : member(file, ""), runs);
+  const auto heads = heads_of_experiment(experiment);
   std::vector<PagePart> parts{{"results", "Results", experiment_results(experiment)},
                              {"differences", "What the runs differ in", experiment_differences(experiment)},
                              {"pruning", "Heads kept against quality", experiment_pruning(experiment)},
                              {"sweeps", "What changes with what", experiment_sweeps(experiment)},
                              {"training", "Training", experiment_training(experiment)},
+                             {"maps", "Head maps", experiment_maps(heads)},
+                             {"heads", "Heads one by one", heads.columns.empty() ? "" : heads_table(heads)},
                              {"runs", "Runs", experiment_runs(experiment)},
                              {"repeat", "How to repeat it", experiment_repetition(experiment)}};
   return page_of_parts(text_of(experiment.file, "name"), text_of(experiment.file, "question"), head_of_experiment(experiment), parts);

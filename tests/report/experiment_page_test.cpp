@@ -115,6 +115,54 @@ TEST_CASE("numbers that a sweep changes are axes, the other options name the lin
   CHECK(draws(page, "heads left", "scores=gradient", 12, 0.75));
 }
 
+TEST_CASE("heads of several runs are shown as means over the seeds, by group", "[report]") {
+  json file{{"runs", json::array()}};
+  std::vector<RunFiles> runs;
+  for (const auto* group : {"a", "b"})
+    for (int seed = 1; seed <= 2; ++seed) {
+      file["runs"].push_back({{"group", group}, {"seed", seed}});
+      RunFiles one;
+      const double value = (group[0] == 'a' ? 1 : 10) * seed;
+      one.results = {{"stages", {{"importance", {{"type", "score"}, {"method", "gradient"}, {"heads", {{"enc.self.0.0", value}, {"enc.self.0.1", 0.5}}}}}}}};
+      runs.push_back(one);
+    }
+  const auto page = experiment_html(file, runs);
+  CHECK_THAT(page, ContainsSubstring("a, Scores: importance (gradient)") && ContainsSubstring("mean over 2 seeds"));
+  CHECK_THAT(page, ContainsSubstring("title=\"enc.self.0.0: 1.5 (importance, gradient, mean over 2 seeds)\""));
+  CHECK_THAT(page, ContainsSubstring("title=\"enc.self.0.0: 15 (importance, gradient, mean over 2 seeds)\""));
+  CHECK(all_matches(page, "<tr id=\"head-([^\"]*)\"").size() == 2);
+}
+
+TEST_CASE("a page of a hundred runs of 144 heads stays small", "[report]") {
+  json file{{"runs", json::array()}, {"summary", json::array()}};
+  std::vector<RunFiles> runs;
+  for (int run = 0; run < 100; ++run) {
+    const auto group = "arm " + std::to_string(run / 5);
+    file["runs"].push_back({{"label", group + ", seed " + std::to_string(run % 5)}, {"group", group}, {"seed", run % 5}, {"id", "run" + std::to_string(run)}});
+    RunFiles one;
+    json scores = json::object(), ablated = json::object();
+    for (const auto* stack : {"enc.self", "dec.self", "dec.cross"})
+      for (int layer = 0; layer < 6; ++layer)
+        for (int head = 0; head < 8; ++head) {
+          const auto name = std::string(stack) + "." + std::to_string(layer) + "." + std::to_string(head);
+          scores[name] = 0.123456789 * (run + 1) * (head + 1);
+          ablated[name] = {{"bleu", 30.123456}, {"delta", -0.01234567 * head * run}};
+        }
+    json points = json::array();
+    for (int i = 0; i < 10; ++i) points.push_back({{"fraction", 0.1 * i}, {"heads_kept", 144 - 14 * i}, {"value", 30.1 - i - 0.01 * run}});
+    one.results = {{"stages", {{"importance", {{"type", "score"}, {"method", "gradient"}, {"heads", scores}}},
+                               {"ablate", {{"type", "ablate"}, {"metric", "bleu"}, {"baseline", 30.0}, {"heads", ablated}}},
+                               {"curve", {{"type", "curve"}, {"metric", "bleu"}, {"scores", "importance"}, {"points", points}}},
+                               {"full", {{"type", "evaluate"}, {"metrics", {{"bleu", 30.0 - 0.1 * run}}}}}}}};
+    for (int step = 0; step < 2000; step += 10) one.metrics.push_back({{"stage", "train"}, {"step", step}, {"loss", 5.0 / (step + 1)}, {"lr", 0.001}});
+    runs.push_back(std::move(one));
+  }
+  const auto page = experiment_html(file, runs);
+  CHECK(page.size() < 15'000'000);
+  CHECK(all_matches(page, "<tr id=\"head-([^\"]*)\"").size() == 144);
+  CHECK(first_unbalanced(page) == "");
+}
+
 TEST_CASE("text within an experiment's files can't become markup, and parts that are missing or odd still make a page", "[report]") {
   const std::string bad = "<script>alert(1)</script>\"' onclick=x \xff\x01";
   auto file = small_experiment();
