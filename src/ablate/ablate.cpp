@@ -28,6 +28,7 @@ void AblateOptions::describe(Fields& fields) {
   fields.add("sets", sets, "sets of heads, each masked together");
   fields.add("random", random, "random sets of equal size");
   fields.add("replace", replace, "what takes an ablated head's place");
+  fields.add("spare", spare, "tells how many heads can be masked alone with the metric no worse than this").means("absent: it is not told");
 }
 
 void AblateOptions::rules(Problems& problems) const {

@@ -30,6 +30,7 @@ struct AblateOptions : Described<AblateOptions> {
   std::vector<NamedSet> sets;
   RandomSets random;
   ReplacementOptions replace;
+  std::optional<double> spare;
   AblateOptions() { evaluate.split = "valid"; }
   void describe(Fields& fields) override;
   void rules(Problems& problems) const override;

@@ -218,8 +218,14 @@ RunOutcome run_variant(const RunVariant& variant, const std::string& spec_path, 
   std::vector<Verdict> verdicts;
   const auto view = claim_view(results);
   results["expect"] = nlohmann::ordered_json::array();
+  std::optional<Error> unjudged;  // a claim that speaks of what is not there is told when everything else is safe
   for (const auto& expectation : spec.expect) {
-    verdicts.push_back(judge(expectation, view));
+    try {
+      verdicts.push_back(judge(expectation, view));
+    } catch (const Error& error) {
+      if (!unjudged) unjudged = Error("expect, " + in_quotes(expectation.claim) + ": " + error.what(), error.exit_code);
+      continue;
+    }
     results["expect"].push_back(to_json(verdicts.back()));
     outcome.expectations_hold = outcome.expectations_hold && verdicts.back().holds;
   }
@@ -233,6 +239,7 @@ RunOutcome run_variant(const RunVariant& variant, const std::string& spec_path, 
   const auto report = "report: " + (folder.path / "report.html").string() + "       (" + duration(results["seconds"]) + ")";
   console.plain(report);
   console.ended(spec.name + (variant.label.empty() ? "" : " (" + variant.label + ")") + "  " + report);
+  if (unjudged) throw *unjudged;
   outcome.folder = folder.path;
   outcome.results = results;
   return outcome;

@@ -122,6 +122,11 @@ const std::vector<Variant>& variants() {
            alibi.bias = "inside";
          });
        }},
+      {"sparsemax over windows",
+       [](auto& o, bool cross) {
+         o.weigh.normalise.choose("sparsemax");
+         if (!cross) o.gates.items.push_back(windows({2, 0, 5, 2}));
+       }},
       {"heads that look at one place",
        [](auto& o, bool cross) {
          if (!cross)

@@ -326,6 +326,14 @@ std::vector<Row> attention_rows() {
     a.gates.items = {windows({2, 0, 3, 0})};
   }, explicit_self);
   add("normalise.softmax", "", [](A&) {});
+  add("normalise.sparsemax", "", [](A& a) { a.weigh.normalise.choose("sparsemax"); }, explicit_alone);
+  add("normalise.sparsemax", "over groups and windows, with rope and persistent vectors", [](A& a) {
+    grouped(a, 2);
+    persistent(a);
+    a.weigh.normalise.choose("sparsemax");
+    a.position.choose("rope");
+    a.gates.items = {windows({1, 3, 2, 0})};
+  }, explicit_self);
   return rows;
 }
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -84,4 +85,30 @@ TEST_CASE("chained repetitions that end with masked heads are refused", "[run]")
   const auto done = run_program({"run", spec.string(), "--out", (folder.path() / "runs").string(), "--threads", "1", "--quiet"});
   CHECK(done.code == 2);
   CHECK_THAT(done.err, ContainsSubstring("repeat: the last repetition of \"repeat\" ends with masked heads"));
+}
+
+TEST_CASE("an ablation tells how many heads can be spared alone", "[run]") {
+  const Folder folder;
+  const auto results = run(folder, R"([{"train": {"name": "base", "steps": 2, "batch": {"max_tokens": 200}, "log_every": 1}},
+      {"ablate": {"metric": "loss", "evaluate": {"split": "valid"}}}])", "all");
+  std::vector<double> losses;
+  for (const auto& [head, values] : results["stages"]["ablate"]["heads"].items()) losses.push_back(values["loss"]);
+  std::sort(losses.begin(), losses.end());
+  const auto bound = (losses[3] + losses[4]) / 2;
+  const auto told = run(folder, R"([{"train": {"name": "base", "steps": 2, "batch": {"max_tokens": 200}, "log_every": 1}},
+      {"ablate": {"metric": "loss", "spare": )" + nlohmann::json(bound).dump() + R"(, "evaluate": {"split": "valid"}}}])", "told");
+  CHECK(!results["stages"]["ablate"].contains("spare"));
+  CHECK(told["stages"]["ablate"]["spare"] == 4);
+}
+
+TEST_CASE("a claim about what is not among the results is told when results and report are written", "[run]") {
+  const Folder folder;
+  const auto spec = folder.write("x.json", tiny_spec(R"([{"train": {"steps": 1, "batch": {"max_tokens": 200}, "log_every": 1}}, {"evaluate": {"metrics": ["loss"]}}])",
+      R"(, "expect": [{"claim": "it is none", "that": "evaluate.los", "below": 9}, {"claim": "it is some", "that": "evaluate.loss", "above": 0}])"));
+  const auto done = run_program({"run", spec.string(), "--out", (folder.path() / "runs").string(), "--threads", "1", "--quiet"});
+  CHECK(done.code == 1);
+  CHECK_THAT(done.err, ContainsSubstring("expect, \"it is none\": \"evaluate.los\" is not among the results; did you mean \"evaluate.loss\"?"));
+  const auto run = only_run(folder.path() / "runs", "tiny");
+  CHECK(std::filesystem::exists(run / "report.html"));
+  CHECK(nlohmann::json::parse(headlab::read_file(run / "results.json"))["expect"].size() == 1);
 }

@@ -151,7 +151,7 @@ function drawChart(figure) {
     svg.selectAll("*").remove();
     const grid = svg.append("g").attr("class", "axes");
     grid.append("g").attr("transform", `translate(${left},0)`).call(d3.axisLeft(y).ticks(5, logarithmic ? ".2~g" : undefined).tickSize(-(width - left - right)).tickPadding(7));
-    grid.append("g").attr("transform", `translate(0,${height - bottom})`).call(d3.axisBottom(x).ticks(6).tickSize(5));
+    grid.append("g").attr("transform", `translate(0,${height - bottom})`).call(d3.axisBottom(x).ticks(5).tickSize(5));
     grid.append("text").attr("x", (left + width - right) / 2).attr("y", height - 8).attr("text-anchor", "middle").text(data.x);
     const clip = svg.append("g");
     clip.append("path").attr("class", "cursor");
@@ -205,12 +205,12 @@ let opener = null, chosenText = 0;
 function drawWeights(place, queries, keys, base64) {
   const bytes = Uint8Array.from(atob(base64), letter => letter.charCodeAt(0));
   const cell = 18, across = 84, above = 84;
-  const svg = d3.select(place).append("svg").attr("viewBox", [0, 0, across + cell * keys.length + 4, above + cell * queries.length + 4]).attr("role", "img")
+  const svg = d3.select(place).append("svg").attr("viewBox", [0, 0, across + cell * keys.length + 26, above + cell * queries.length + 4]).attr("role", "img")
     .attr("aria-label", "Each token's largest weight: " + queries.map((token, t) => {
       const row = bytes.subarray(t * keys.length, (t + 1) * keys.length), most = leastIndex([...row], weight => -weight);
       return `${token} at ${keys[most]} ${(row[most] / 255).toFixed(2)}`;
     }).join(", "));
-  svg.style("max-width", `${(across + cell * keys.length) * 1.6}px`);
+  svg.style("max-width", `${(across + cell * keys.length + 26) * 1.6}px`);
   const shortened = token => token.length > 12 ? token.slice(0, 11) + "…" : token;
   keys.forEach((token, s) => svg.append("text").attr("transform", `translate(${across + cell * (s + 0.65)},${above - 5}) rotate(-60)`).text(shortened(token)));
   queries.forEach((token, t) => svg.append("text").attr("x", across - 6).attr("y", above + cell * (t + 0.7)).attr("text-anchor", "end").text(shortened(token)));

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "modules/base/nearest.h"
 #include "src/report/figures.h"
 #include "src/run/stages/stages.h"
@@ -40,6 +42,8 @@ nlohmann::ordered_json AblateStage::run(RunContext& context) {
   }
   context.console().line("ablate", text);
   auto json = result.to_json(metric);
+  if (options.spare)
+    json["spare"] = std::count_if(result.each.begin(), result.each.end(), [&](const AblateRow& row) { return sign * row.metrics.at(metric) <= sign * *options.spare; });
   json["replaced_with"] = options.replace.with;
   if (worst) json["worst"] = {{"head", worst->name}, {"delta", worst->metrics.at(metric) - result.baseline.at(metric)}};
   return json;
