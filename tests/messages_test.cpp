@@ -1,5 +1,5 @@
-// What the program says when something is wrong: every message of the sources stands in tests/messages.txt, as a person reads it, so that
-// a change of wording is read as text. HEADLAB_WRITE_MESSAGES=1 writes the file anew.
+// What the program says when something is wrong: every message of the sources stands in tests/messages.txt, as a person
+// reads it, so that a change of wording is read as text. HEADLAB_WRITE_MESSAGES=1 writes the file anew.
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
@@ -43,8 +43,10 @@ std::vector<std::string> arguments_at(const std::string& text, std::size_t at) {
     if (letter == '(' || letter == '{' || letter == '[') ++depth;
     if (letter == ')' || letter == '}' || letter == ']') --depth;
     if (depth == 0) return all;
-    if (letter == ',' && depth == 1) all.emplace_back();
-    else if (depth > 1 || letter != '(') all.back() += letter;
+    if (letter == ',' && depth == 1)
+      all.emplace_back();
+    else if (depth > 1 || letter != '(')
+      all.back() += letter;
   }
   return all;
 }
@@ -58,8 +60,10 @@ std::string as_read(const std::string& expression) {
     if (letter == '"') {
       const auto end = end_of_literal(expression, at);
       for (auto i = at + 1; i < end; ++i) {
-        if (expression[i] != '\\') read += expression[i];
-        else read += expression[++i] == 'n' ? ' ' : expression[i];
+        if (expression[i] != '\\')
+          read += expression[i];
+        else
+          read += expression[++i] == 'n' ? ' ' : expression[i];
       }
       at = end;
       filled = false;
@@ -75,15 +79,20 @@ std::string as_read(const std::string& expression) {
 std::vector<std::string> messages_in(const fs::path& file, const std::string& name) {
   const auto text = read_file(file);
   std::vector<std::string> found;
-  for (const std::string call : {"UsageError(", "FileError(", "ShapeError(", "wrong_shape(", "Interrupted(", "problems.add("})
+  for (const std::string call :
+       {"UsageError(", "FileError(", "ShapeError(", "wrong_shape(", "Interrupted(", "problems.add("})
     for (auto at = text.find(call); at != std::string::npos; at = text.find(call, at + 1)) {
       if (at > 0 && (std::isalnum(static_cast<unsigned char>(text[at - 1])) || text[at - 1] == '_')) continue;
       const auto arguments = arguments_at(text, at + call.size() - 1);
       std::string message;
-      if (call == "wrong_shape(" && arguments.size() > 1) message = as_read(arguments[0]) + ": expected " + as_read(arguments[1]) + ", got …";
-      else if (call == "problems.add(" && arguments.size() > 1) message = as_read(arguments[1]);
-      else message = as_read(arguments[0]);
-      if (std::count_if(message.begin(), message.end(), [](unsigned char c) { return std::isalpha(c); }) > 3) found.push_back(name + ": " + message);
+      if (call == "wrong_shape(" && arguments.size() > 1)
+        message = as_read(arguments[0]) + ": expected " + as_read(arguments[1]) + ", got …";
+      else if (call == "problems.add(" && arguments.size() > 1)
+        message = as_read(arguments[1]);
+      else
+        message = as_read(arguments[0]);
+      if (std::count_if(message.begin(), message.end(), [](unsigned char c) { return std::isalpha(c); }) > 3)
+        found.push_back(name + ": " + message);
     }
   return found;
 }

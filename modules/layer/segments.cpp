@@ -25,8 +25,14 @@ Tensor key_positions(const AttentionCall& call) {
 }  // namespace
 
 void SegmentOptions::describe(Fields& fields) {
-  fields.add("length", length, "tokens of a segment, between which no gradient flows").at_least(1).unit("tokens").means("absent: the whole text");
-  fields.add("memory", memory, "tokens before its segment that a token still sees").at_least(0).unit("tokens").means("absent: length");
+  fields.add("length", length, "tokens of a segment, between which no gradient flows")
+      .at_least(1)
+      .unit("tokens")
+      .means("absent: the whole text");
+  fields.add("memory", memory, "tokens before its segment that a token still sees")
+      .at_least(0)
+      .unit("tokens")
+      .means("absent: length");
 }
 
 void SegmentOptions::rules(Problems& problems) const {
@@ -46,7 +52,9 @@ Tensor attend_in_segments(Mixer& attention, const SegmentOptions& options, const
   std::vector<Tensor> y;
   for (int64_t start = 0; start < T; start += L) {
     const auto length = std::min(L, T - start), past = std::min(M, start);
-    const auto of = [&](const Tensor& all, int64_t from, int64_t count) { return all.defined() ? all.narrow(-1, from, count) : all; };
+    const auto of = [&](const Tensor& all, int64_t from, int64_t count) {
+      return all.defined() ? all.narrow(-1, from, count) : all;
+    };
     auto part = call;
     part.x_BTD = x.narrow(1, start, length);
     part.memory_BSD = past > 0 ? torch::cat({x.narrow(1, start - past, past).detach(), part.x_BTD}, 1) : part.x_BTD;

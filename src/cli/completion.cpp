@@ -8,7 +8,7 @@ namespace {
 
 /// One flag or option of a command.
 struct CommandFlag {
-  std::string name, summary;        // "out"
+  std::string name, summary;  // "out"
   bool takes_value = false;
   std::vector<std::string> values;  // that it takes, where these are known
 };
@@ -16,8 +16,8 @@ struct CommandFlag {
 struct CommandWords {
   std::string name, summary;
   std::vector<CommandFlag> flags;
-  std::vector<std::string> words;  // that its arguments can be, where these are known; else they are files
-  std::vector<CommandWords> inner;    // commands of its own: generate, bench
+  std::vector<std::string> words;   // that its arguments can be, where these are known; else they are files
+  std::vector<CommandWords> inner;  // commands of its own: generate, bench
 };
 
 /// "{train,attention}" of an option's check, taken apart.
@@ -28,8 +28,10 @@ std::vector<std::string> choices_of(const CLI::Option& option) {
   if (open == std::string::npos || close == std::string::npos) return values;
   std::string value;
   for (auto i = open + 1; i <= close; ++i) {
-    if (text[i] != ',' && i != close) value += text[i];
-    else values.push_back(std::exchange(value, ""));
+    if (text[i] != ',' && i != close)
+      value += text[i];
+    else
+      values.push_back(std::exchange(value, ""));
   }
   return values;
 }
@@ -42,9 +44,11 @@ CommandWords command_words(const CLI::App& command) {
       made.words.insert(made.words.end(), values.begin(), values.end());
     }
     for (const auto& name : option->get_lnames())
-      made.flags.push_back({name, option->get_description(), option->get_items_expected_max() > 0, choices_of(*option)});
+      made.flags.push_back(
+          {name, option->get_description(), option->get_items_expected_max() > 0, choices_of(*option)});
   }
-  for (const auto* inner : command.get_subcommands([](const CLI::App* one) { return one->get_name() != ""; })) made.inner.push_back(command_words(*inner));
+  for (const auto* inner : command.get_subcommands([](const CLI::App* one) { return one->get_name() != ""; }))
+    made.inner.push_back(command_words(*inner));
   if (made.name == "list") made.words = names_that_list_knows();
   return made;
 }
@@ -81,7 +85,8 @@ std::string shell_quoted(const std::string& text, const std::string& also = "") 
 std::string bash_case(const CommandWords& command) {
   std::string text;
   for (const auto& flag : command.flags)
-    if (!flag.values.empty()) text += "      --" + flag.name + ") words=" + shell_quoted(in_words(flag.values)) + "; flags= ;;\n";
+    if (!flag.values.empty())
+      text += "      --" + flag.name + ") words=" + shell_quoted(in_words(flag.values)) + "; flags= ;;\n";
   return text;
 }
 
@@ -92,15 +97,19 @@ std::string bash(const CommandWords& program) {
       "  local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} words= flags=\n"
       "  COMPREPLY=()\n"
       "  if [ \"$COMP_CWORD\" = 1 ]; then\n"
-      "    words=" + shell_quoted(command_names(program.inner)) + " flags=" + shell_quoted(flag_names(program)) + "\n"
+      "    words=" +
+      shell_quoted(command_names(program.inner)) + " flags=" + shell_quoted(flag_names(program)) +
+      "\n"
       "  else case ${COMP_WORDS[1]} in\n";
   for (const auto& command : program.inner) {
     const auto words = command.inner.empty() ? in_words(command.words) : command_names(command.inner);
-    text += "    " + command.name + ") words=" + shell_quoted(words) + " flags=" + shell_quoted(flag_names(command)) + "\n";
+    text +=
+        "    " + command.name + ") words=" + shell_quoted(words) + " flags=" + shell_quoted(flag_names(command)) + "\n";
     if (!command.inner.empty()) {
       text += "      if [ \"$COMP_CWORD\" -gt 2 ]; then case ${COMP_WORDS[2]} in\n";
       for (const auto& inner : command.inner)
-        text += "        " + inner.name + ") words=" + shell_quoted(in_words(inner.words)) + " flags=" + shell_quoted(flag_names(inner)) + " ;;\n";
+        text += "        " + inner.name + ") words=" + shell_quoted(in_words(inner.words)) +
+                " flags=" + shell_quoted(flag_names(inner)) + " ;;\n";
       text += "      esac; fi\n";
     }
     std::string values = bash_case(command);
@@ -128,7 +137,8 @@ std::string zsh_arguments(const CommandWords& command) {
       text += ":value:" + (flag.values.empty() ? std::string("_files") : "(" + in_words(flag.values) + ")") + "'";
     }
   }
-  return text + " \\\n        '*:argument:" + (command.words.empty() ? "_files" : "(" + in_words(command.words) + ")") + "'";
+  return text + " \\\n        '*:argument:" + (command.words.empty() ? "_files" : "(" + in_words(command.words) + ")") +
+         "'";
 }
 
 std::string zsh(const CommandWords& program) {
@@ -149,33 +159,39 @@ std::string zsh(const CommandWords& program) {
       text += "      shift words; (( CURRENT-- ))\n      " + zsh_arguments(command) + " ;;\n";
       continue;
     }
-    text += "      if (( CURRENT == 3 )); then compadd " + command_names(command.inner) + "; return; fi\n      case $words[3] in\n";
+    text += "      if (( CURRENT == 3 )); then compadd " + command_names(command.inner) +
+            "; return; fi\n      case $words[3] in\n";
     for (const auto& inner : command.inner)
       text += "      " + inner.name + ") shift 2 words; (( CURRENT -= 2 ))\n        " + zsh_arguments(inner) + " ;;\n";
     text += "      esac ;;\n";
   }
-  return text + "  esac\n}\nif [ \"$funcstack[1]\" = _headlab ]; then _headlab \"$@\"; else compdef _headlab headlab tools/headlab; fi\n";
+  return text +
+         "  esac\n}\nif [ \"$funcstack[1]\" = _headlab ]; then _headlab \"$@\"; else compdef _headlab headlab "
+         "tools/headlab; fi\n";
 }
 
 void fish_flags(std::string& text, const CommandWords& command, const std::string& when) {
   for (const auto& flag : command.flags)
     text += "complete -c headlab -n " + shell_quoted(when) + " -l " + flag.name + (flag.takes_value ? " -r" : "") +
-            (flag.values.empty() ? "" : " -f -a " + shell_quoted(in_words(flag.values))) + " -d " + shell_quoted(flag.summary) + "\n";
-  if (!command.words.empty()) text += "complete -c headlab -n " + shell_quoted(when) + " -f -a " + shell_quoted(in_words(command.words)) + "\n";
+            (flag.values.empty() ? "" : " -f -a " + shell_quoted(in_words(flag.values))) + " -d " +
+            shell_quoted(flag.summary) + "\n";
+  if (!command.words.empty())
+    text += "complete -c headlab -n " + shell_quoted(when) + " -f -a " + shell_quoted(in_words(command.words)) + "\n";
 }
 
 std::string fish(const CommandWords& program) {
   std::string text = "# headlab's completion for fish: headlab completion fish | source\n";
   for (const auto& command : program.inner)
-    text += "complete -c headlab -n __fish_use_subcommand -f -a " + command.name + " -d " + shell_quoted(command.summary) + "\n";
+    text += "complete -c headlab -n __fish_use_subcommand -f -a " + command.name + " -d " +
+            shell_quoted(command.summary) + "\n";
   for (const auto& command : program.inner) {
     const auto seen = "__fish_seen_subcommand_from " + command.name;
     fish_flags(text, command, seen);
     if (command.inner.empty()) continue;
     const auto names = command_names(command.inner);
     for (const auto& inner : command.inner) {
-      text += "complete -c headlab -n " + shell_quoted(seen + "; and not __fish_seen_subcommand_from " + names) + " -f -a " + inner.name + " -d " +
-              shell_quoted(inner.summary) + "\n";
+      text += "complete -c headlab -n " + shell_quoted(seen + "; and not __fish_seen_subcommand_from " + names) +
+              " -f -a " + inner.name + " -d " + shell_quoted(inner.summary) + "\n";
       fish_flags(text, inner, seen + "; and __fish_seen_subcommand_from " + inner.name);
     }
   }
@@ -186,7 +202,9 @@ std::string fish(const CommandWords& program) {
 
 std::function<int()> add_completion(CLI::App& command) {
   auto shell = std::make_shared<std::string>();
-  command.add_option("shell", *shell, "whose completion is printed")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  command.add_option("shell", *shell, "whose completion is printed")
+      ->required()
+      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
   const CLI::App* program = command.get_parent();
   return [shell, program] {
     const auto all = command_words(*program);

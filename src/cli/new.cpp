@@ -35,10 +35,13 @@ const std::map<std::string, SlotOfHeads>& slots_of_heads() {
 /// The checkout that the program is used in.
 fs::path checkout() {
   for (auto folder = fs::current_path();; folder = folder.parent_path()) {
-    if (fs::exists(folder / "modules/attention/gate/registry.cpp") && fs::exists(folder / "tools/templates")) return folder;
+    if (fs::exists(folder / "modules/attention/gate/registry.cpp") && fs::exists(folder / "tools/templates"))
+      return folder;
     if (folder == folder.root_path())
-      throw UsageError("new: expected to be called within a checkout of headlab (a folder with modules/ and tools/templates/), since it writes sources; got " +
-                       fs::current_path().string());
+      throw UsageError(
+          "new: expected to be called within a checkout of headlab (a folder with modules/ and tools/templates/), "
+          "since it writes sources; got " +
+          fs::current_path().string());
   }
 }
 
@@ -54,13 +57,15 @@ std::string type_name(const std::string& name) {
 }
 
 std::string with_names(std::string text, const std::string& from, const std::string& to) {
-  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) text.replace(at, from.size(), to);
+  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+    text.replace(at, from.size(), to);
   return text;
 }
 
 /// Puts `what` before (or in the place of the first letters of) `mark`, which is to be there.
 void put_in(std::string& text, std::size_t at, const std::string& what, const fs::path& file, const std::string& mark) {
-  if (at == std::string::npos) throw FileError(file.string() + ": expected " + in_quotes(mark) + " in it, to know where the new entry goes");
+  if (at == std::string::npos)
+    throw FileError(file.string() + ": expected " + in_quotes(mark) + " in it, to know where the new entry goes");
   text.insert(at, what);
 }
 
@@ -75,14 +80,19 @@ std::function<int()> add_new(CLI::App& command) {
   command.add_option("name", wanted->name, "its name in specs: letters, digits and _")->required();
   std::vector<std::string> slots;
   for (const auto& [slot, unused] : slots_of_heads()) slots.push_back(slot);
-  command.add_option("--slot", wanted->slot, "the slot of an attention that it is an entry of")->capture_default_str()->check(CLI::IsMember(slots));
+  command.add_option("--slot", wanted->slot, "the slot of an attention that it is an entry of")
+      ->capture_default_str()
+      ->check(CLI::IsMember(slots));
   return [wanted] {
     const auto& w = *wanted;
     const auto& slot = slots_of_heads().at(w.slot);
-    const bool letters = std::all_of(w.name.begin(), w.name.end(), [](unsigned char c) { return std::islower(c) || std::isdigit(c) || c == '_'; });
+    const bool letters = std::all_of(w.name.begin(), w.name.end(),
+                                     [](unsigned char c) { return std::islower(c) || std::isdigit(c) || c == '_'; });
     if (!letters || w.name.empty() || !std::islower(static_cast<unsigned char>(w.name[0])))
-      throw UsageError("new: name: expected small letters, digits and _, beginning with a letter, got " + in_quotes(w.name));
-    if (slot.catalogue().find(w.name)) throw UsageError("new: name: the slot " + w.slot + " has an entry " + in_quotes(w.name) + " already");
+      throw UsageError("new: name: expected small letters, digits and _, beginning with a letter, got " +
+                       in_quotes(w.name));
+    if (slot.catalogue().find(w.name))
+      throw UsageError("new: name: the slot " + w.slot + " has an entry " + in_quotes(w.name) + " already");
     const auto root = checkout();
     const auto pattern = "my_" + w.slot, type = type_name(w.name);
     const auto home = "modules/attention/" + w.slot + "/";
@@ -102,7 +112,9 @@ std::function<int()> add_new(CLI::App& command) {
     auto entries = read_file(root / registry);
     put_in(entries, entries.find("#include"), "#include \"" + home + w.name + ".h\"\n", registry, "#include");
     const std::string last = ";\n  return registry;";
-    put_in(entries, entries.find(last), "\n          .entry<" + type + ", " + type + "Options>(\"" + w.name + "\", \"say in a line what it does\"" + slot.traits + ")",
+    put_in(entries, entries.find(last),
+           "\n          .entry<" + type + ", " + type + "Options>(\"" + w.name + "\", \"say in a line what it does\"" +
+               slot.traits + ")",
            registry, last);
     auto rows = read_file(root / table);
     const std::string end = "  return rows;\n}\n\nstd::vector<Row> model_rows()";
@@ -114,8 +126,10 @@ std::function<int()> add_new(CLI::App& command) {
       write_file_atomically(root / file, text);
       std::printf("%s\n", file.c_str());
     }
-    std::printf("\nIts tests, with those that every entry passes:  tools/test \"[%s],[conformance]\"\nIts experiment:  tools/headlab run experiments/%s.json\n",
-                w.name.c_str(), w.name.c_str());
+    std::printf(
+        "\nIts tests, with those that every entry passes:  tools/test \"[%s],[conformance]\"\nIts experiment:  "
+        "tools/headlab run experiments/%s.json\n",
+        w.name.c_str(), w.name.c_str());
     return 0;
   };
 }

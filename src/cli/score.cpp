@@ -23,7 +23,9 @@ std::function<int()> add_score(CLI::App& command) {
   command.add_option("run", wanted->run, "a run folder")->required();
   command.add_option("--stage", wanted->stage, "the stage whose model is asked (the last that left one)");
   command.add_option("--device", wanted->device, "cpu, cuda or cuda:N");
-  command.add_option("--batch", wanted->batch, "lines read together")->capture_default_str()->check(CLI::PositiveNumber);
+  command.add_option("--batch", wanted->batch, "lines read together")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
   command.add_flag("--json", wanted->json, "write an object a line, with each token and its log probability");
   return [wanted] {
     const auto& w = *wanted;
@@ -31,7 +33,8 @@ std::function<int()> add_score(CLI::App& command) {
     const auto* translation = dynamic_cast<const Translation*>(run.task.get());
     const auto* text = dynamic_cast<const WritesText*>(run.task.get());
     if (!translation && !text)
-      throw UsageError("score: the run's task is \"" + run.spec->task.type() + "\"; expected translation (a line: source, tab, target) or one of text, such as language_model");
+      throw UsageError("score: the run's task is \"" + run.spec->task.type() +
+                       "\"; expected translation (a line: source, tab, target) or one of text, such as language_model");
     const auto source = translation ? translation->reads().ids : TextIds{};
     // A language model's lines are parts of a longer text, which nothing ends.
     auto target = translation ? translation->writes() : text->text_ids();
@@ -43,7 +46,8 @@ std::function<int()> add_score(CLI::App& command) {
       for (std::size_t i = 0; i < lines.size(); ++i) {
         const auto tab = lines[i].find('\t');
         if (translation && tab == std::string::npos)
-          throw UsageError("standard input, line " + std::to_string(read - static_cast<int64_t>(lines.size() - i) + 1) + ": expected a source, a tab and its translation, got no tab");
+          throw UsageError("standard input, line " + std::to_string(read - static_cast<int64_t>(lines.size() - i) + 1) +
+                           ": expected a source, a tab and its translation, got no tab");
         if (translation) {
           sources.push_back(translation->tokenizers().source.encode(lines[i].substr(0, tab)));
           targets.push_back(translation->tokenizers().target.encode(lines[i].substr(tab + 1)));
@@ -55,7 +59,8 @@ std::function<int()> add_score(CLI::App& command) {
       try {
         scores = score_ids(*run.model, sources, targets, source, target, 8192);
       } catch (const ShapeError& error) {
-        throw ShapeError("standard input, from line " + std::to_string(read - static_cast<int64_t>(lines.size()) + 1) + " on: " + error.what());
+        throw ShapeError("standard input, from line " + std::to_string(read - static_cast<int64_t>(lines.size()) + 1) +
+                         " on: " + error.what());
       }
       for (std::size_t i = 0; i < lines.size(); ++i) {
         const auto& each = scores[i];
@@ -65,7 +70,8 @@ std::function<int()> add_score(CLI::App& command) {
           continue;
         }
         nlohmann::ordered_json tokens = nlohmann::ordered_json::array();
-        const auto unscored = targets[i].size() + (target.eos >= 0) - each.size();  // without bos the first token is read alone
+        const auto unscored =
+            targets[i].size() + (target.eos >= 0) - each.size();  // without bos the first token is read alone
         for (std::size_t t = 0; t < each.size(); ++t) {
           const auto place = t + unscored;
           const auto piece = place == targets[i].size() ? std::string("</s>")
@@ -74,9 +80,12 @@ std::function<int()> add_score(CLI::App& command) {
           tokens.push_back({piece, each[t]});
         }
         const auto count = static_cast<double>(each.size());
-        const nlohmann::ordered_json object{{"text", lines[i]}, {"log_probability", sum}, {"tokens", each.size()},
-                                            {"perplexity", each.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(std::exp(-sum / count))},
-                                            {"each", tokens}};
+        const nlohmann::ordered_json object{
+            {"text", lines[i]},
+            {"log_probability", sum},
+            {"tokens", each.size()},
+            {"perplexity", each.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(std::exp(-sum / count))},
+            {"each", tokens}};
         std::printf("%s\n", object.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
       }
       std::fflush(stdout);

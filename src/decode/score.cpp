@@ -23,15 +23,17 @@ std::vector<std::vector<double>> score_ids(Model& model, const std::vector<std::
     if (pairs) source_lengths.push_back(static_cast<int64_t>(sources[i].size()) + 1);
     const auto longest = std::max<int64_t>(target_lengths.back() - 1, pairs ? source_lengths.back() : 0);
     if (longest > model.max_length())
-      throw ShapeError("score: text " + std::to_string(i + 1) + ": expected at most " + std::to_string(model.max_length()) + " tokens, got " +
-                       std::to_string(longest) + "; raise model.embedding.max_length");
+      throw ShapeError("score: text " + std::to_string(i + 1) + ": expected at most " +
+                       std::to_string(model.max_length()) + " tokens, got " + std::to_string(longest) +
+                       "; raise model.embedding.max_length");
   }
   std::vector<std::vector<double>> scores(texts.size());
   if (texts.empty()) return scores;
   BatchOptions options;
   options.max_tokens = max_tokens;
   const torch::NoGradGuard no_grad;
-  for (const auto& examples : evaluation_batches(pairs ? source_lengths : target_lengths, pairs ? target_lengths : std::vector<int64_t>{}, options)) {
+  for (const auto& examples : evaluation_batches(pairs ? source_lengths : target_lengths,
+                                                 pairs ? target_lengths : std::vector<int64_t>{}, options)) {
     std::vector<std::vector<int64_t>> read, next, from;
     for (const auto example : examples) {
       const auto& text = texts[static_cast<std::size_t>(example)];
@@ -50,7 +52,12 @@ std::vector<std::vector<double>> score_ids(Model& model, const std::vector<std::
     const auto wanted = pad_right(next, 0, model.device()).first;
     Forward run;
     const auto logits_BTV = model.logits(batch, run);
-    const auto log_p_BT = logits_BTV.to(torch::kFloat64).log_softmax(-1).gather(2, wanted.unsqueeze(2)).squeeze(2).to(torch::kCPU).contiguous();
+    const auto log_p_BT = logits_BTV.to(torch::kFloat64)
+                              .log_softmax(-1)
+                              .gather(2, wanted.unsqueeze(2))
+                              .squeeze(2)
+                              .to(torch::kCPU)
+                              .contiguous();
     for (std::size_t b = 0; b < examples.size(); ++b) {
       const auto* row = log_p_BT.const_data_ptr<double>() + static_cast<int64_t>(b) * log_p_BT.size(1);
       scores[static_cast<std::size_t>(examples[b])].assign(row, row + next[b].size());

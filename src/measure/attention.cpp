@@ -20,7 +20,8 @@ struct SeenWeights : Tap {
 };
 
 std::string bytes_of(const Tensor& weights_TS) {
-  const auto bytes = (weights_TS.to(torch::kFloat32) * 255).round().clamp(0, 255).to(torch::kUInt8).to(torch::kCPU).contiguous();
+  const auto bytes =
+      (weights_TS.to(torch::kFloat32) * 255).round().clamp(0, 255).to(torch::kUInt8).to(torch::kCPU).contiguous();
   return base64_encode({static_cast<const char*>(bytes.const_data_ptr()), static_cast<std::size_t>(bytes.numel())});
 }
 
@@ -29,7 +30,10 @@ std::string bytes_of(const Tensor& weights_TS) {
 void AttentionMeasureOptions::describe(Fields& fields) {
   fields.add("split", split, "the part of the data").one_of(split_names());
   fields.add("texts", texts, "how many texts").at_least(1).at_most(20);
-  fields.add("longest", longest, "the longest text that is taken, each side by itself").at_least(1).at_most(64).unit("tokens");
+  fields.add("longest", longest, "the longest text that is taken, each side by itself")
+      .at_least(1)
+      .at_most(64)
+      .unit("tokens");
 }
 
 nlohmann::ordered_json AttentionMeasure::measure(Model& model, const Task& task, uint64_t) {
@@ -40,7 +44,8 @@ nlohmann::ordered_json AttentionMeasure::measure(Model& model, const Task& task,
   auto texts = nlohmann::ordered_json::array();
   nlohmann::ordered_json heads = nlohmann::ordered_json::object();
   for (const auto& [site, mixer] : model.mixers())
-    for (auto head : mixer->heads()) heads[to_string(HeadId{site.stack, site.layer, head})] = {{"attention", nlohmann::ordered_json::array()}};
+    for (auto head : mixer->heads())
+      heads[to_string(HeadId{site.stack, site.layer, head})] = {{"attention", nlohmann::ordered_json::array()}};
   const auto source_ends = task.reads().ids, target_ends = task.writes();
   for (std::size_t i = 0; i < targets.size() && texts.size() < static_cast<std::size_t>(options_.texts); ++i) {
     if (targets[i] > options_.longest || (!sources.empty() && sources[i] > options_.longest)) continue;
@@ -50,7 +55,10 @@ nlohmann::ordered_json AttentionMeasure::measure(Model& model, const Task& task,
       const auto ids = ids_BT.to(torch::kCPU);
       for (int64_t t = 0; t < ids.size(1); ++t) {
         const auto id = ids[0][t].item<int64_t>();
-        list.push_back(id == ends.bos ? "<s>" : id == ends.eos ? "</s>" : said ? task.target_token(id) : task.token(id));
+        list.push_back(id == ends.bos   ? "<s>"
+                       : id == ends.eos ? "</s>"
+                       : said           ? task.target_token(id)
+                                        : task.token(id));
       }
       return list;
     };
@@ -63,11 +71,13 @@ nlohmann::ordered_json AttentionMeasure::measure(Model& model, const Task& task,
     model.hidden(inputs, run);
     for (const auto& [site, mixer] : model.mixers())
       for (std::size_t h = 0; h < mixer->heads().size(); ++h)
-        heads[to_string(HeadId{site.stack, site.layer, mixer->heads()[h]})]["attention"].push_back(bytes_of(seen.of.at(site)[static_cast<int64_t>(h)]));
+        heads[to_string(HeadId{site.stack, site.layer, mixer->heads()[h]})]["attention"].push_back(
+            bytes_of(seen.of.at(site)[static_cast<int64_t>(h)]));
     texts.push_back(std::move(text));
   }
   if (texts.empty())
-    throw UsageError("attention: no text of the " + options_.split + " data has at most " + std::to_string(options_.longest) + " tokens a side; raise longest");
+    throw UsageError("attention: no text of the " + options_.split + " data has at most " +
+                     std::to_string(options_.longest) + " tokens a side; raise longest");
   return {{"texts", texts}, {"heads", heads}};
 }
 

@@ -27,7 +27,11 @@ struct Reach : Tap {
     const auto& mask = site.stack == Stack::enc_self ? source_BS : target_BT;
     auto counts = seen_BHT.at(site).ge(options.least);
     if (mask.defined()) counts = counts.logical_and(mask.unsqueeze(1));
-    const auto reached = value.gt(options.above).sum(-1).masked_fill(counts.logical_not(), 0).to(torch::kFloat64).sum(at::IntArrayRef{0, 2});
+    const auto reached = value.gt(options.above)
+                             .sum(-1)
+                             .masked_fill(counts.logical_not(), 0)
+                             .to(torch::kFloat64)
+                             .sum(at::IntArrayRef{0, 2});
     auto& sum = sum_H[site];
     sum = sum.defined() ? sum + reached : reached;
     queries[site] += static_cast<double>(counts.select(1, 0).sum().item<int64_t>());
@@ -68,7 +72,8 @@ nlohmann::ordered_json SupportMeasure::measure(Model& model, const Task& task, u
       sum += mean;
     }
   }
-  if (heads.empty()) throw UsageError("support: no query sees " + std::to_string(options_.least) + " keys; lower least");
+  if (heads.empty())
+    throw UsageError("support: no query sees " + std::to_string(options_.least) + " keys; lower least");
   return {{"support", sum / static_cast<double>(heads.size())}, {"heads", heads}, {"queries", most}};
 }
 

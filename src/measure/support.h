@@ -12,9 +12,11 @@ struct SupportMeasureOptions : Described<SupportMeasureOptions>, Examples {
   void describe(Fields& fields) override;
 };
 
-/// How many weights of a query are above `above`, as a mean over the queries that see at least `least` keys, padding left out:
-/// {"support": mean over heads, "heads": {"enc.self.0.1": {"support": mean}}, "queries": those of one head}          (1911.03898)
-/// In evaluation mode. Throws UsageError where tokens are routed to heads, and where no query sees so many keys.
+/// How many weights of a query are above `above`, as a mean over the queries that see at least `least` keys, padding
+/// left out:
+/// {"support": mean over heads, "heads": {"enc.self.0.1": {"support": mean}}, "queries": those of one head}
+/// (1911.03898) In evaluation mode. Throws UsageError where tokens are routed to heads, and where no query sees so many
+/// keys.
 class SupportMeasure : public Measure {
  public:
   explicit SupportMeasure(const SupportMeasureOptions& options) : options_(options) {}

@@ -68,7 +68,8 @@ std::array<uint32_t, 256> crc_table() {
   return table;
 }
 
-std::string in_code(const nlohmann::ordered_json& value) { return "    " + [&] {
+std::string in_code(const nlohmann::ordered_json& value) {
+  return "    " + [&] {
     auto text = report::dump(value, 2);
     for (std::size_t at = 0; (at = text.find('\n', at)) != std::string::npos; at += 5) text.replace(at, 1, "\n    ");
     return text;
@@ -77,7 +78,9 @@ std::string in_code(const nlohmann::ordered_json& value) { return "    " + [&] {
 
 }  // namespace
 
-double seconds_since_1970() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
+double seconds_since_1970() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
 
 uint32_t masked_crc32c(std::string_view bytes) {
   static const auto table = crc_table();
@@ -87,7 +90,8 @@ uint32_t masked_crc32c(std::string_view bytes) {
   return (crc >> 15 | crc << 17) + 0xa282ead8u;
 }
 
-EventFile::EventFile(const std::filesystem::path& path, double wall_time) : path_(path), file_(path, std::ios::binary | std::ios::trunc) {
+EventFile::EventFile(const std::filesystem::path& path, double wall_time)
+    : path_(path), file_(path, std::ios::binary | std::ios::trunc) {
   std::string event;
   put_double(event, 1, wall_time);
   put_bytes(event, 3, "brain.Event:2");
@@ -114,7 +118,8 @@ void EventFile::scalar(const std::string& tag, int64_t step, double value, doubl
   record(event_of(wall_time, step, one));
 }
 
-void EventFile::histogram(const std::string& tag, int64_t step, const std::vector<double>& values, double wall_time, int buckets) {
+void EventFile::histogram(const std::string& tag, int64_t step, const std::vector<double>& values, double wall_time,
+                          int buckets) {
   std::vector<double> finite;
   for (auto value : values)
     if (std::isfinite(value)) finite.push_back(value);
@@ -172,11 +177,14 @@ void add_row(EventFile& events, const nlohmann::json& row, double wall_time) {
   add(add, before, row);
 }
 
-void add_results(EventFile& events, const nlohmann::ordered_json& results, const nlohmann::ordered_json& spec, double wall_time) {
+void add_results(EventFile& events, const nlohmann::ordered_json& results, const nlohmann::ordered_json& spec,
+                 double wall_time) {
   using namespace report;
   std::string about = "**" + text_of(results, "name") + "** " + text_of(results, "question") + "\n\n";
   for (const auto& claim : member(results, "expect"))
-    if (claim.is_object()) about += "- " + std::string(member(claim, "holds") == true ? "holds: " : "does not hold: ") + text_of(claim, "claim") + "\n";
+    if (claim.is_object())
+      about += "- " + std::string(member(claim, "holds") == true ? "holds: " : "does not hold: ") +
+               text_of(claim, "claim") + "\n";
   if (const auto command = text_of(results, "command"); !command.empty()) about += "\n    " + command + "\n";
   events.text("run", 0, about, wall_time);
   events.text("spec", 0, in_code(spec), wall_time);
@@ -188,12 +196,15 @@ void add_results(EventFile& events, const nlohmann::ordered_json& results, const
       std::string table = "| source | reference | hypothesis |\n|---|---|---|\n";
       const auto cell = [](std::string text) {
         for (std::size_t at = 0; (at = text.find_first_of("|\r\n", at)) != std::string::npos; ++at)
-          if (text[at] != '|') text[at] = ' ';
-          else text.insert(at++, "\\");
+          if (text[at] != '|')
+            text[at] = ' ';
+          else
+            text.insert(at++, "\\");
         return text;
       };
       for (const auto& sample : samples)
-        table += "| " + cell(text_of(sample, "source")) + " | " + cell(text_of(sample, "reference")) + " | " + cell(text_of(sample, "hypothesis")) + " |\n";
+        table += "| " + cell(text_of(sample, "source")) + " | " + cell(text_of(sample, "reference")) + " | " +
+                 cell(text_of(sample, "hypothesis")) + " |\n";
       events.text(name + "/samples", 0, table, wall_time);
     }
     if (text_of(stage, "type") == "score") {

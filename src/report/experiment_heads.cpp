@@ -13,7 +13,8 @@ Heads heads_of_experiment(const Experiment& experiment) {
     std::vector<std::map<std::string, std::vector<double>>> values;
     for (auto place : group.runs) {
       auto& files = experiment.runs[place];
-      auto of_run = collect_heads(Run(files.results.is_object() ? files.results : member(files.results, ""), files.metrics, files.spec, files.environment));
+      auto of_run = collect_heads(Run(files.results.is_object() ? files.results : member(files.results, ""),
+                                      files.metrics, files.spec, files.environment));
       all.names.insert(of_run.names.begin(), of_run.names.end());
       for (auto& column : of_run.columns) {
         auto same = [&](auto& other) { return other.title == column.title; };
@@ -30,7 +31,8 @@ Heads heads_of_experiment(const Experiment& experiment) {
       auto& column = columns[i];
       std::size_t most = 0;
       for (auto& [head, of_runs] : values[i]) {
-        column.map.values[head] = std::accumulate(of_runs.begin(), of_runs.end(), 0.0) / static_cast<double>(of_runs.size());
+        column.map.values[head] =
+            std::accumulate(of_runs.begin(), of_runs.end(), 0.0) / static_cast<double>(of_runs.size());
         most = std::max(most, of_runs.size());
       }
       auto before = group.name.empty() ? "" : group.name + ", ";

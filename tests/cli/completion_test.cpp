@@ -18,8 +18,10 @@ std::vector<std::string> offered(const std::vector<std::string>& words, const st
   headlab::write_file_atomically(folder / "completion.bash", printed.out);
   std::string line;
   for (const auto& word : words) line += " '" + word + "'";
-  Running bash({"/bin/bash", "-c", "cd '" + folder.string() + "' && source completion.bash && COMP_WORDS=(headlab" + line + ") COMP_CWORD=" +
-                                       std::to_string(words.size()) + " && _headlab && printf '%s\\n' \"${COMPREPLY[@]}\""});
+  Running bash({"/bin/bash", "-c",
+                "cd '" + folder.string() + "' && source completion.bash && COMP_WORDS=(headlab" + line +
+                    ") COMP_CWORD=" + std::to_string(words.size()) +
+                    " && _headlab && printf '%s\\n' \"${COMPREPLY[@]}\""});
   const auto done = bash.wait();
   CHECK(done.err == "");
   std::istringstream lines(done.out);
@@ -29,7 +31,9 @@ std::vector<std::string> offered(const std::vector<std::string>& words, const st
   return all;
 }
 
-bool has(const std::vector<std::string>& all, const std::string& one) { return std::find(all.begin(), all.end(), one) != all.end(); }
+bool has(const std::vector<std::string>& all, const std::string& one) {
+  return std::find(all.begin(), all.end(), one) != all.end();
+}
 
 }  // namespace
 

@@ -1,4 +1,5 @@
-// What README.md and the other documents say of commands is true of the program: the commands are there, with the flags named.
+// What README.md and the other documents say of commands is true of the program: the commands are there, with the flags
+// named.
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -30,7 +31,8 @@ const std::string& help_of(const std::string& command) {
 
 TEST_CASE("every command that the documents name is there, with every flag that stands beside it", "[cli][docs]") {
   std::size_t commands = 0, flags = 0;
-  for (const std::string file : {"README.md", "CONTRIBUTING.md", "docs/tour.md", "data/README.md", "experiments/README.md"}) {
+  for (const std::string file :
+       {"README.md", "CONTRIBUTING.md", "docs/tour.md", "data/README.md", "experiments/README.md"}) {
     const auto text = headlab::read_file(in_source(file));
     static const std::regex call("(?:tools/)?headlab ([a-z]+)((?: +[^ \\n`|]+)*)");
     for (std::sregex_iterator at(text.begin(), text.end(), call), end; at != end; ++at) {
@@ -45,7 +47,8 @@ TEST_CASE("every command that the documents name is there, with every flag that 
       std::istringstream words(rest);
       std::string second;
       words >> second;
-      if ((command == "data" || command == "bench") && !second.empty() && std::isalpha(static_cast<unsigned char>(second[0]))) {
+      if ((command == "data" || command == "bench") && !second.empty() &&
+          std::isalpha(static_cast<unsigned char>(second[0]))) {
         help = help_of(command + " " + second);
         CHECK(help != "");
       }

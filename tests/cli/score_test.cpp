@@ -20,7 +20,8 @@ std::vector<std::string> lines_of(const std::string& text) {
 
 std::filesystem::path trained(const Folder& folder, const std::string& spec, const std::string& name) {
   const auto file = folder.write(name + ".json", spec);
-  const auto done = run_program({"run", file.string(), "--out", (folder.path() / "runs").string(), "--threads", "1", "--quiet"});
+  const auto done =
+      run_program({"run", file.string(), "--out", (folder.path() / "runs").string(), "--threads", "1", "--quiet"});
   INFO(done.err);
   REQUIRE(done.code == 0);
   return only_run(folder.path() / "runs", name);
@@ -30,11 +31,18 @@ std::filesystem::path trained(const Folder& folder, const std::string& spec, con
 
 TEST_CASE("scores of translations add up to the loss that evaluation finds", "[cli]") {
   const Folder folder;
-  const auto run = trained(folder, tiny_spec(R"([{"train": {"steps": 3, "batch": {"max_tokens": 200}, "log_every": 1}}, {"evaluate": {"split": "valid", "metrics": ["loss"]}}])"), "tiny");
+  const auto run = trained(
+      folder,
+      tiny_spec(
+          R"([{"train": {"steps": 3, "batch": {"max_tokens": 200}, "log_every": 1}}, {"evaluate": {"split": "valid", "metrics": ["loss"]}}])"),
+      "tiny");
   const auto results = nlohmann::json::parse(headlab::read_file(run / "results.json"));
   // The same grammar as files.
-  REQUIRE(run_program({"data", "grammar", "--out", (folder.path() / "data").string(), "--train", "300", "--valid", "20", "--test", "20"}).code == 0);
-  const auto sources = lines_of(headlab::read_file(folder.path() / "data/valid.en")), targets = lines_of(headlab::read_file(folder.path() / "data/valid.de"));
+  REQUIRE(run_program({"data", "grammar", "--out", (folder.path() / "data").string(), "--train", "300", "--valid", "20",
+                       "--test", "20"})
+              .code == 0);
+  const auto sources = lines_of(headlab::read_file(folder.path() / "data/valid.en")),
+             targets = lines_of(headlab::read_file(folder.path() / "data/valid.de"));
   REQUIRE(sources.size() == 20);
   std::string input;
   for (std::size_t i = 0; i < sources.size(); ++i) input += sources[i] + "\t" + targets[i] + "\n";
@@ -74,18 +82,23 @@ TEST_CASE("scores of translations add up to the loss that evaluation finds", "[c
 
 TEST_CASE("a language model's lines are scored token by token; a text's score is that of its parts in turn", "[cli]") {
   const Folder folder;
-  const auto run = trained(folder, R"({"name": "lm", "task": {"type": "language_model", "data": {"type": "grammar", "train": 200, "valid": 20, "test": 20}, "units": "characters", "block": 32},
+  const auto run = trained(
+      folder,
+      R"({"name": "lm", "task": {"type": "language_model", "data": {"type": "grammar", "train": 200, "valid": 20, "test": 20}, "units": "characters", "block": 32},
       "model": {"type": "decoder_only", "d_model": 16, "decoder": {"layers": 1, "attention": {"heads": 2}}, "embedding": {"max_length": 64}},
-      "stages": [{"train": {"steps": 3, "batch": {"max_tokens": 200}, "log_every": 1}}]})", "lm");
+      "stages": [{"train": {"steps": 3, "batch": {"max_tokens": 200}, "log_every": 1}}]})",
+      "lm");
   const auto done = run_program({"score", run.string(), "--json"}, 0, "the\nthe dog\n\n");
   INFO(done.err);
   REQUIRE(done.code == 0);
   const auto lines = lines_of(done.out);
   REQUIRE(lines.size() == 3);
-  const auto shorter = nlohmann::json::parse(lines[0]), longer = nlohmann::json::parse(lines[1]), empty = nlohmann::json::parse(lines[2]);
+  const auto shorter = nlohmann::json::parse(lines[0]), longer = nlohmann::json::parse(lines[1]),
+             empty = nlohmann::json::parse(lines[2]);
   CHECK(shorter["tokens"] == 3);
   CHECK(longer["tokens"] == 7);
-  for (int t = 0; t < 3; ++t) CHECK(longer["each"][t][1].get<double>() == Approx(shorter["each"][t][1].get<double>()).margin(1e-5));
+  for (int t = 0; t < 3; ++t)
+    CHECK(longer["each"][t][1].get<double>() == Approx(shorter["each"][t][1].get<double>()).margin(1e-5));
   CHECK(longer["each"][4][0] == "d");
   CHECK(empty["tokens"] == 0);
   CHECK(empty["perplexity"].is_null());

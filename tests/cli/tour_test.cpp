@@ -23,14 +23,16 @@ std::vector<std::string> commands_of(const std::string& file) {
 }
 
 std::string with(std::string text, const std::string& from, const std::string& to) {
-  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) text.replace(at, from.size(), to);
+  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+    text.replace(at, from.size(), to);
   return text;
 }
 
 }  // namespace
 
 TEST_CASE("every command of the tour does what the tour says", "[cli][docs]") {
-  if (skipped(python().empty(), "no Python with pandas: set HEADLAB_PYTHON to one, or let tools/test make .deps/venv")) return;
+  if (skipped(python().empty(), "no Python with pandas: set HEADLAB_PYTHON to one, or let tools/test make .deps/venv"))
+    return;
   const Folder folder;
   const auto here = folder.path();
   fs::create_directories(here / "experiments");
@@ -52,7 +54,10 @@ TEST_CASE("every command of the tour does what the tour says", "[cli][docs]") {
     auto command = with(typed, "tools/headlab", "'" + program_file() + "'");
     command = with(command, "python -c", "'" + python() + "' -c");
     const bool trains = typed.find("tools/headlab run ") != std::string::npos;
-    if (trains) command += " --threads 1 --set stages[0].train.steps=150 --set stages[7].train.steps=50 --set stages[1].evaluate.limit=20 --set stages[8].evaluate.limit=20";
+    if (trains)
+      command +=
+          " --threads 1 --set stages[0].train.steps=150 --set stages[7].train.steps=50 --set "
+          "stages[1].evaluate.limit=20 --set stages[8].evaluate.limit=20";
     Running shell({"/bin/bash", "-c", "cd '" + here.string() + "' && set -o pipefail && " + command});
     const auto done = shell.wait();
     INFO(command << "\n" << done.out << done.err);

@@ -20,9 +20,13 @@ struct StageList : Described<StageList> {
 
 void RepeatStageOptions::describe(Fields& fields) {
   describe_common(fields, "repeat");
-  fields.add("times", times, "how often, each time with another seed").at_least(1).means("absent: 3, or once for each of \"with\"");
-  fields.add("chained", chained, "start each repetition from the model that the one before left, not all from the same");
-  fields.add("with", with, "what each repetition sets, a list such as [{\"stages[0].train.steps\": 100}]; they differ in it alone");
+  fields.add("times", times, "how often, each time with another seed")
+      .at_least(1)
+      .means("absent: 3, or once for each of \"with\"");
+  fields.add("chained", chained,
+             "start each repetition from the model that the one before left, not all from the same");
+  fields.add("with", with,
+             "what each repetition sets, a list such as [{\"stages[0].train.steps\": 100}]; they differ in it alone");
   fields.add("stages", stages, "what is repeated").required();
 }
 
@@ -42,9 +46,10 @@ Choices RepeatStageOptions::stages_of(int64_t i, const std::string& place, Probl
   list.stages = stages;
   auto document = Document::parse_text(dump_text(list), here);
   for (const auto& [key, value] : with.at(static_cast<std::size_t>(i)).items()) {
-    const auto mistake = key.rfind("stages[", 0) == 0
-                             ? set_value(document, key, document.root().at, parse_value(value.dump(), document.root().at))
-                             : Mistake{{}, key, "expected a key of the repeated stages, such as stages[0].train.steps"};
+    const auto mistake =
+        key.rfind("stages[", 0) == 0
+            ? set_value(document, key, document.root().at, parse_value(value.dump(), document.root().at))
+            : Mistake{{}, key, "expected a key of the repeated stages, such as stages[0].train.steps"};
     if (mistake) problems.add(here, key + ": " + mistake->message);
   }
   StageList changed;
@@ -56,7 +61,8 @@ void RepeatStageOptions::stage_rules(const std::string& place, const EarlierStag
   Problems own;
   rules(own);
   if (!own.found.empty()) return;  // told already
-  for (int64_t i = 0; i < (with.empty() ? 1 : repetitions()); ++i) check_stages(stages_of(i, place, problems), place + ".stages", known, problems);
+  for (int64_t i = 0; i < (with.empty() ? 1 : repetitions()); ++i)
+    check_stages(stages_of(i, place, problems), place + ".stages", known, problems);
 }
 
 nlohmann::ordered_json RepeatStage::run(RunContext& context) {
@@ -74,7 +80,8 @@ nlohmann::ordered_json RepeatStage::run(RunContext& context) {
     context.console().plain("  " + stage + " " + std::to_string(i) + " of " + std::to_string(times));
     run_stages(stages, context);
     nlohmann::ordered_json inner;
-    for (const auto& item : options_.stages.items) inner[stage_name(item)] = context.results()["stages"][context.prefix + stage_name(item)];
+    for (const auto& item : options_.stages.items)
+      inner[stage_name(item)] = context.results()["stages"][context.prefix + stage_name(item)];
     result["runs"].push_back(inner);
   }
   const auto last = context.latest();
@@ -83,7 +90,8 @@ nlohmann::ordered_json RepeatStage::run(RunContext& context) {
   context.use_model(start);
   if (options_.chained) {
     if (!context.masked(last).empty())
-      throw UsageError("repeat: the last repetition of " + in_quotes(stage) + " ends with masked heads, which would be masked no longer after it; prune them");
+      throw UsageError("repeat: the last repetition of " + in_quotes(stage) +
+                       " ends with masked heads, which would be masked no longer after it; prune them");
     context.keep_model(stage, context.model(last));
   }
   for (int64_t i = 1; i <= times; ++i)  // they are within this stage's result now

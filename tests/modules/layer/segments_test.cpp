@@ -71,18 +71,20 @@ TEST_CASE("segments read one after another see what one call sees that hides wha
   const auto x = noise({2, 11, small_width}, "x");
   for (const auto& [name, options] : attentions()) {
     const auto attention = make_attention(options, small_width);
-    for (const auto& [L, M] : {std::pair<int64_t, int64_t>{4, 4}, {4, 0}, {3, 2}, {1, 3}, {3, 7}, {11, 0}, {20, 20}, {4, 100}}) {
+    for (const auto& [L, M] :
+         {std::pair<int64_t, int64_t>{4, 4}, {4, 0}, {3, 2}, {1, 3}, {3, 7}, {11, 0}, {20, 20}, {4, 100}}) {
       INFO(name << ", segments of " << L << " with a memory of " << M);
       Forward run;
       const auto parts = attend_in_segments(*attention, segments(L, M), call_of(x, run, causal()));
       CHECK(difference(parts, in_one_call(*attention, x, L, M, run)) < 1e-12);
       // A tap is shown the whole text in one call.
       int calls = 0;
-      LambdaTap tap([](At at, Site) { return at == At::weights; }, [&](At, Site, const Tensor& w) {
-        ++calls;
-        CHECK(w.size(2) == 11);
-        return w;
-      });
+      LambdaTap tap([](At at, Site) { return at == At::weights; },
+                    [&](At, Site, const Tensor& w) {
+                      ++calls;
+                      CHECK(w.size(2) == 11);
+                      return w;
+                    });
       if (name != "experts") {
         Forward seen;
         seen.taps = {&tap};
@@ -111,9 +113,11 @@ TEST_CASE("no gradient enters what a segment remembers, but the keys and values 
   // What the second segment sees of the first: moving it moves the loss.
   auto moved = x.detach().clone();
   moved.narrow(1, 0, 3) += 0.1;
-  CHECK(difference(attend_in_segments(*attention, segments(3), call_of(moved, run, causal())).narrow(1, 3, 3), y.narrow(1, 3, 3)) > 1e-3);
+  CHECK(difference(attend_in_segments(*attention, segments(3), call_of(moved, run, causal())).narrow(1, 3, 3),
+                   y.narrow(1, 3, 3)) > 1e-3);
 
-  // The same with the memory as a constant beside a segment that stands for itself: six tokens whose first three are no variables.
+  // The same with the memory as a constant beside a segment that stands for itself: six tokens whose first three are no
+  // variables.
   const auto past = x.detach().narrow(1, 0, 3);
   const auto here = x.detach().narrow(1, 3, 3).clone().requires_grad_();
   const auto again = (in_one_call(*attention, torch::cat({past, here}, 1), 3, 3, run).narrow(1, 3, 3) * weight).sum();
@@ -210,7 +214,9 @@ TEST_CASE("segments are paid for by what they see") {
   options.segments = segments(4, 4);
   const auto parts = make_model(model_choice("decoder_only", options));
   // Each layer: query, key, value and output products of D x D, and scores and values of the pairs.
-  const auto products = [](int64_t queries, int64_t keys) { return 2 * small_width * small_width * (2 * queries + 2 * keys); };
+  const auto products = [](int64_t queries, int64_t keys) {
+    return 2 * small_width * small_width * (2 * queries + 2 * keys);
+  };
   const auto pairs = [](int64_t count) { return 4 * count * small_width; };
   const int64_t T = 12;
   // Pairs: 4 + 3 + 2 + 1 in the first segment; each later one sees four more for each of its four queries.

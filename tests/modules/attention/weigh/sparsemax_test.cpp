@@ -29,11 +29,13 @@ constexpr double hidden = -std::numeric_limits<double>::infinity();
 
 }  // namespace
 
-TEST_CASE("sparsemax is the nearest point of the simplex: known values, the definition, shifts, one dominant score", "[paper-52]") {
+TEST_CASE("sparsemax is the nearest point of the simplex: known values, the definition, shifts, one dominant score",
+          "[paper-52]") {
   DefaultDtype guard(torch::kFloat64);
   Sparsemax sparsemax{NoOptions()};
   CHECK(difference(sparsemax.weights(torch::tensor({-2.0, 0.0, 0.5})), torch::tensor({0.0, 0.25, 0.75})) < 1e-15);
-  CHECK(difference(sparsemax.weights(torch::tensor({0.3, 1.4, 0.4})), torch::tensor({0.0, 1.0, 0.0})) < 1e-15);  // a gap of 1
+  CHECK(difference(sparsemax.weights(torch::tensor({0.3, 1.4, 0.4})), torch::tensor({0.0, 1.0, 0.0})) <
+        1e-15);  // a gap of 1
   CHECK(difference(sparsemax.weights(torch::tensor({2.0, 2.0, 2.0, 2.0})), torch::full({4}, 0.25)) < 1e-15);
   for (const double scale : {0.1, 1.0, 5.0}) {
     const auto scores = noise({2, 3, 4, 7}, "s" + std::to_string(scale)) * scale;
@@ -44,7 +46,8 @@ TEST_CASE("sparsemax is the nearest point of the simplex: known values, the defi
     for (int64_t r = 0; r < rows.size(0); ++r) {
       const std::vector<double> row(rows[r].data_ptr<double>(), rows[r].data_ptr<double>() + 7);
       const auto expected = by_loops(row);
-      for (int64_t i = 0; i < 7; ++i) CHECK(made[r][i].item<double>() == Approx(expected[static_cast<std::size_t>(i)]).margin(1e-12));
+      for (int64_t i = 0; i < 7; ++i)
+        CHECK(made[r][i].item<double>() == Approx(expected[static_cast<std::size_t>(i)]).margin(1e-12));
     }
   }
 }
@@ -68,7 +71,12 @@ TEST_CASE("a hidden key has no weight and no gradient, and a row of hidden keys 
   for (const auto type : {torch::kFloat64, torch::kFloat32}) {
     DefaultDtype guard(type);
     Sparsemax sparsemax{NoOptions()};
-    auto scores = torch::tensor({0.4, hidden, 0.1, hidden, hidden, hidden, hidden, hidden, -900.0, -900.5, hidden, -1e6}, torch::kFloat64).to(type).view({3, 4}).requires_grad_();
+    auto scores =
+        torch::tensor({0.4, hidden, 0.1, hidden, hidden, hidden, hidden, hidden, -900.0, -900.5, hidden, -1e6},
+                      torch::kFloat64)
+            .to(type)
+            .view({3, 4})
+            .requires_grad_();
     const auto weights = sparsemax.weights(scores);
     CHECK(difference(weights[0], torch::tensor({0.65, 0.0, 0.35, 0.0})) < 1e-6);
     CHECK(weights[1].eq(0).all().item<bool>());
