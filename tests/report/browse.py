@@ -3,6 +3,7 @@
 usage: browse.py PAGE [FOLDER for screenshots]      prints "fine" or what is wrong, one line each
 """
 import pathlib
+import shutil
 import sys
 import tempfile
 
@@ -26,7 +27,7 @@ for flag in ["--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run"
              "--disable-sync", "--disable-dev-shm-usage", "--proxy-server=127.0.0.1:9", "--user-data-dir=" + profile.name]:
     options.add_argument(flag)
 options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-browser = webdriver.Chrome(options=options, service=webdriver.ChromeService("/usr/bin/chromedriver"))
+browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
 
 
 def window(width, height=900):
