@@ -18,6 +18,12 @@ struct Command {
 /// In the order of `headlab --help`.
 const std::vector<Command>& commands();
 
+/// A model of a run that is used: its flags for translate, generate and score. `does`: "translates".
+struct ChosenModel {
+  std::string run, stage, device;
+  void add_flags(CLI::App& command, const std::string& does);
+};
+
 std::function<int()> add_run(CLI::App& command);
 std::function<int()> add_reproduce(CLI::App& command);
 std::function<int()> add_check(CLI::App& command);

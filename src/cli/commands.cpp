@@ -2,6 +2,12 @@
 
 namespace headlab {
 
+void ChosenModel::add_flags(CLI::App& command, const std::string& does) {
+  command.add_option("run", run, "a run folder")->required();
+  command.add_option("--stage", stage, "the stage whose model " + does + " (the last that left one)");
+  command.add_option("--device", device, "cpu, cuda or cuda:N");
+}
+
 const std::vector<Command>& commands() {
   static const std::vector<Command> all{
       {"run", "run an experiment from its spec", add_run,

@@ -11,8 +11,7 @@
 namespace headlab {
 
 std::function<int()> add_generate(CLI::App& command) {
-  struct Wanted {
-    std::string run, stage, device;
+  struct Wanted : ChosenModel {
     SearchOptions search;
     int64_t batch = 64;
     bool json = false;
@@ -22,9 +21,7 @@ std::function<int()> add_generate(CLI::App& command) {
   search.beam = 1;
   search.temperature = 1;
   search.max_length = 200;
-  command.add_option("run", wanted->run, "a run folder")->required();
-  command.add_option("--stage", wanted->stage, "the stage whose model writes (the last that left one)");
-  command.add_option("--device", wanted->device, "cpu, cuda or cuda:N");
+  wanted->add_flags(command, "writes");
   add_search_flags(command, search);
   command.add_option("--batch", wanted->batch, "prompts continued together")
       ->capture_default_str()

@@ -62,7 +62,7 @@ std::string with_names(std::string text, const std::string& from, const std::str
   return text;
 }
 
-/// Puts `what` before (or in the place of the first letters of) `mark`, which is to be there.
+/// Puts `what` at the place where `mark` was found; throws FileError where it was not.
 void put_in(std::string& text, std::size_t at, const std::string& what, const fs::path& file, const std::string& mark) {
   if (at == std::string::npos)
     throw FileError(file.string() + ": expected " + in_quotes(mark) + " in it, to know where the new entry goes");

@@ -14,15 +14,12 @@
 namespace headlab {
 
 std::function<int()> add_score(CLI::App& command) {
-  struct Wanted {
-    std::string run, stage, device;
+  struct Wanted : ChosenModel {
     int64_t batch = 64;
     bool json = false;
   };
   auto wanted = std::make_shared<Wanted>();
-  command.add_option("run", wanted->run, "a run folder")->required();
-  command.add_option("--stage", wanted->stage, "the stage whose model is asked (the last that left one)");
-  command.add_option("--device", wanted->device, "cpu, cuda or cuda:N");
+  wanted->add_flags(command, "is asked");
   command.add_option("--batch", wanted->batch, "lines read together")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);

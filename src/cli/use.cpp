@@ -20,16 +20,13 @@
 namespace headlab {
 
 std::function<int()> add_translate(CLI::App& command) {
-  struct Wanted {
-    std::string run, stage, device;
+  struct Wanted : ChosenModel {
     SearchOptions search;
     int64_t batch = 64;
     bool scores = false;
   };
   auto wanted = std::make_shared<Wanted>();
-  command.add_option("run", wanted->run, "a run folder")->required();
-  command.add_option("--stage", wanted->stage, "the stage whose model translates (the last that left one)");
-  command.add_option("--device", wanted->device, "cpu, cuda or cuda:N");
+  wanted->add_flags(command, "translates");
   add_search_flags(command, wanted->search);
   command.add_option("--batch", wanted->batch, "lines translated together")->capture_default_str();
   command.add_flag("--scores", wanted->scores, "write score, tab, translation");

@@ -5,6 +5,7 @@
 
 #include "src/checkpoint/json_file.h"
 #include "src/report/experiment_page.h"
+#include "src/run/saved_model.h"
 #include "src/run/summary.h"
 #include "src/terminal/screen.h"
 
@@ -109,20 +110,10 @@ void write_experiment_report(const std::filesystem::path& folder) {
 void write_comparison(const std::vector<std::filesystem::path>& folders, const std::filesystem::path& page, const std::string& command) {
   std::vector<std::filesystem::path> all;
   for (const auto& folder : folders) {
-    const auto add = [&](const std::filesystem::path& run) {
+    const auto runs = run_folders(folder);
+    if (runs.empty()) throw FileError(folder.string() + ": no run folder, nor one of runs; expected results.json there, or in folders below");
+    for (const auto& run : runs)
       if (std::find(all.begin(), all.end(), run) == all.end()) all.push_back(run);
-    };
-    if (std::filesystem::exists(folder / "results.json")) {
-      add(folder);
-      continue;
-    }
-    std::vector<std::filesystem::path> inside;
-    if (std::filesystem::is_directory(folder))
-      for (const auto& entry : std::filesystem::directory_iterator(folder))
-        if (std::filesystem::exists(entry.path() / "results.json")) inside.push_back(entry.path());
-    if (inside.empty()) throw FileError(folder.string() + ": no run folder, nor one of runs; expected results.json there, or in folders below");
-    std::sort(inside.begin(), inside.end());
-    for (const auto& run : inside) add(run);
   }
   std::vector<RunVariant> variants;
   std::vector<RunOutcome> outcomes;

@@ -26,17 +26,22 @@ std::shared_ptr<Task> task_of(const RunSpec& spec, const std::filesystem::path& 
 
 }  // namespace
 
-std::filesystem::path run_folder(const std::filesystem::path& given) {
+std::vector<std::filesystem::path> run_folders(const std::filesystem::path& given) {
   const auto is_run = [](const std::filesystem::path& folder) { return std::filesystem::exists(folder / "spec.json") && std::filesystem::exists(folder / "results.json"); };
-  if (is_run(given)) return given;
+  if (is_run(given)) return {given};
   std::vector<std::filesystem::path> inside;
   if (std::filesystem::is_directory(given))
     for (const auto& entry : std::filesystem::directory_iterator(given))
       if (is_run(entry.path())) inside.push_back(entry.path());
+  std::sort(inside.begin(), inside.end());
+  return inside;
+}
+
+std::filesystem::path run_folder(const std::filesystem::path& given) {
+  const auto inside = run_folders(given);
   if (inside.size() == 1) return inside.front();
   if (inside.empty())
     throw FileError(given.string() + ": not a run folder (no spec.json and results.json in it); expected one such as runs/quickstart/8f3a2c0d11");
-  std::sort(inside.begin(), inside.end());
   std::string names;
   for (const auto& one : inside) names += (names.empty() ? "" : ", ") + one.filename().string();
   throw UsageError(given.string() + ": expected one run, got a folder of " + std::to_string(inside.size()) + "; name one of them: " + names);

@@ -16,6 +16,9 @@ struct SavedRun {
   std::shared_ptr<Model> model;
 };
 
+/// The run folders that a path stands for: itself, or those within it, by name; none where there are none.
+std::vector<std::filesystem::path> run_folders(const std::filesystem::path& given);
+
 /// The folder of a run: the one given, or the only one within it (runs/quickstart). Throws FileError where there is none, UsageError
 /// where there are several.
 std::filesystem::path run_folder(const std::filesystem::path& given);

@@ -243,12 +243,17 @@ function attentionOf(name, place) {
   }
 }
 
+function markHead(name) {
+  for (const link of document.querySelectorAll(".map a"))
+    if (headOf(link) === name) link.setAttribute("aria-current", "true");
+    else link.removeAttribute("aria-current");
+}
+
 function openHead(name, from) {
   const row = document.getElementById("head-" + name);
   if (!row) return;
   if (from) opener = from;
-  document.querySelectorAll(".map a[aria-current]").forEach(link => link.removeAttribute("aria-current"));
-  document.querySelectorAll(".map a").forEach(link => { if (headOf(link) === name) link.setAttribute("aria-current", "true"); });
+  markHead(name);
   const close = make("button", {type: "button"}, "close"), before = make("button", {type: "button"}, "previous"), after = make("button", {type: "button"}, "next");
   const all = [...heads.tBodies[0].rows], here = all.indexOf(row);
   close.addEventListener("click", closeHead);
@@ -275,7 +280,7 @@ function openHead(name, from) {
 }
 function closeHead() {
   panel.hidden = true;
-  document.querySelectorAll(".map a[aria-current]").forEach(link => link.removeAttribute("aria-current"));
+  markHead(null);
   if (opener) opener.focus({preventScroll: true});
 }
 if (heads) {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <set>
 
 #include "modules/base/nearest.h"
 #include "src/run/stages/stages.h"
@@ -61,8 +62,12 @@ void RepeatStageOptions::stage_rules(const std::string& place, const EarlierStag
   Problems own;
   rules(own);
   if (!own.found.empty()) return;  // told already
+  Problems each;
   for (int64_t i = 0; i < (with.empty() ? 1 : repetitions()); ++i)
-    check_stages(stages_of(i, place, problems), place + ".stages", known, problems);
+    check_stages(stages_of(i, place, each), place + ".stages", known, each);
+  std::set<std::pair<std::string, std::string>> told;  // what is wrong in every repetition is told once
+  for (const auto& [field, message] : each.found)
+    if (told.emplace(field, message).second) problems.add(field, message);
 }
 
 nlohmann::ordered_json RepeatStage::run(RunContext& context) {

@@ -155,6 +155,28 @@ std::vector<HeadFeatures> rows_of(const Tensor& feature_HF) {
   return rows;
 }
 
+/// The gradients of the gate's parameters are those of `surrogate` by differences, for every `step`-th number, and not all near 0.
+void check_gradients(const Attention& attention, const std::vector<std::string>& names, int64_t step, const std::function<double()>& surrogate) {
+  double largest = 0;
+  for (const auto& name : names) {
+    auto parameter = attention.named_parameters()["gate0." + name];
+    auto values = parameter.view(-1);
+    const auto gradient = parameter.grad().view(-1);
+    for (int64_t i = 0; i < values.numel(); i += step) {
+      const auto at = values[i].item<double>();
+      values[i] = at + 1e-5;
+      const auto up = surrogate();
+      values[i] = at - 1e-5;
+      const auto down = surrogate();
+      values[i] = at;
+      INFO(name << " " << i);
+      CHECK(std::abs((up - down) / 2e-5 - gradient[i].item<double>()) < 1e-6);
+      largest = std::max(largest, std::abs(gradient[i].item<double>()));
+    }
+  }
+  CHECK(largest > 1e-4);
+}
+
 }  // namespace
 
 TEST_CASE("features of heads are those of loops over real tokens, over groups and windows, and then their moving average") {
@@ -335,23 +357,7 @@ TEST_CASE("a controller of pairs learns by the probability of a head's own windo
     }
     return sum;
   };
-  double largest = 0;
-  for (const auto& name : names) {
-    auto values = parameters["gate0." + name].view(-1);
-    const auto gradient = parameters["gate0." + name].grad().view(-1);
-    for (int64_t i = 0; i < values.numel(); i += 17) {
-      const auto at = values[i].item<double>();
-      values[i] = at + 1e-5;
-      const auto up = surrogate();
-      values[i] = at - 1e-5;
-      const auto down = surrogate();
-      values[i] = at;
-      INFO(name << " " << i);
-      CHECK(std::abs((up - down) / 2e-5 - gradient[i].item<double>()) < 1e-6);
-      largest = std::max(largest, std::abs(gradient[i].item<double>()));
-    }
-  }
-  CHECK(largest > 1e-4);
+  check_gradients(*attention, names, 17, surrogate);
 }
 
 TEST_CASE("through the warm-up heads see all, and a decision comes each interval after it") {
@@ -465,24 +471,7 @@ TEST_CASE("a straight-through controller changes no bit of the pass, and has the
     return sum;
   };
   torch::NoGradGuard no_grad;
-  double largest = 0;
-  for (const auto* name : {"hidden_weight", "hidden_bias", "choice_weight", "choice_bias"}) {
-    auto parameter = ste->named_parameters()["gate0." + std::string(name)];
-    auto values = parameter.view(-1);
-    const auto gradient = parameter.grad().view(-1);
-    for (int64_t i = 0; i < values.numel(); i += 5) {
-      const auto at = values[i].item<double>();
-      values[i] = at + 1e-5;
-      const auto up = surrogate();
-      values[i] = at - 1e-5;
-      const auto down = surrogate();
-      values[i] = at;
-      INFO(name << " " << i);
-      CHECK(std::abs((up - down) / 2e-5 - gradient[i].item<double>()) < 1e-6);
-      largest = std::max(largest, std::abs(gradient[i].item<double>()));
-    }
-  }
-  CHECK(largest > 1e-4);
+  check_gradients(*ste, {"hidden_weight", "hidden_bias", "choice_weight", "choice_bias"}, 5, surrogate);
 }
 
 TEST_CASE("a kept head keeps its window, features and group, and the masked model equals the removed one") {
