@@ -30,7 +30,9 @@ const std::vector<std::string> components{
     "place of the norm: before, after", "place of the norm: both", "dropout", "label smoothing", "penalties on weights",
     "early stopping", "augmentation", "optimiser: AdamW, gradient limit, accumulation", "optimisers: Adam, SGD", "schedules",
     "decoding: greedy and beam", "decoding: sampling", "average of checkpoints", "cost: parameters, operations, memory",
-    "precision: float64, bfloat16, float16"};
+    "precision: float64, bfloat16, float16", "positions: rotary, with frequencies of each head",
+    "gates: heads that keep the tokens that picked them", "gates and mixers: heads by the length of a text",
+    "gates: importances of heads for each token"};
 
 const std::vector<std::string> cases{
     "nan-grad-masked-row", "batch-changes-text", "dropout-in-eval", "prune-whole-layer", "score-twice", "mask-ignored-on-fast-path",

@@ -1,8 +1,13 @@
 #include "modules/attention/attention.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
+#include "modules/attention/gate/keeps_tokens.h"
+#include "modules/attention/weigh/kept.h"
+#include "modules/attention/head_scale.h"
+#include "modules/attention/besides.h"
 #include "modules/tensor/relevance.h"
 #include "modules/tensor/torch.h"
 
@@ -29,6 +34,30 @@ class Observers {
   std::size_t before_;
   std::vector<std::unique_ptr<Tap>> own_;
 };
+
+/// Where each token stands among those that its group keeps; -1 before the first.
+Tensor places_among(const Tensor& held_BGS) { return held_BGS.to(torch::kLong).cumsum(-1) - 1; }
+
+/// The same of the tokens of a call, after those that are cached.
+Tensor own_places(const HeadPlan& plan, const AttentionCall& call) {
+  const auto places = places_among(plan.held_BGS);
+  if (!call.state || call.state->empty()) return places;
+  return places + call.state->stored.back().to(torch::kLong).sum(-2);
+}
+
+/// Of what is there for each key, that of the queries, which are the last keys.
+Tensor of_queries(const Tensor& of_keys_BHS, const Tensor& q_BHTK, bool from_start) {
+  if (from_start) return of_keys_BHS;
+  if (q_BHTK.size(2) == 1) return of_keys_BHS.slice(2, -1);  // in a recorded step the number of keys stays free
+  return of_keys_BHS.slice(2, of_keys_BHS.size(2) - q_BHTK.size(2));
+}
+
+/// The gate whose heads keep some tokens alone; nullptr: there is none.
+const KeepsTokens* keeper(const std::vector<std::shared_ptr<Gate>>& gates) {
+  for (const auto& gate : gates)
+    if (const auto* keeps = dynamic_cast<const KeepsTokens*>(gate.get())) return keeps;
+  return nullptr;
+}
 
 }  // namespace
 
@@ -89,33 +118,55 @@ Tensor Attention::forward(const AttentionCall& given) {
 
   HeadPlan plan;
   for (const auto& gate : gates_) gate->plan(plan, call);
+  if (is_training())
+    for (const auto& adapter : adapters_)
+      if (auto* adds = dynamic_cast<AddsLoss*>(adapter.get())) adds->add_loss(call);
 
   const bool from_start = !call.goes_on && (!call.state || call.state->empty());
-  const bool remembered = call.state && call.state->fixed && !call.state->empty();
+  const bool remembered = call.state && call.state->fixed && !call.state->empty(), reads_stored = project->reads_stored();
+  const auto prepare = [&](std::vector<Tensor> kv, const Tensor& positions) {
+    for (const auto& adapter : adapters_) kv = adapter->store(std::move(kv));
+    kv[0] = position->rotate(kv[0], positions);
+    return kv;
+  };
   Tensor q;
-  std::vector<Tensor> kv;
+  std::vector<Tensor> stored;
   if (remembered) {
     q = project->query(x_BTD, plan);
-    kv = call.state->stored;
+    stored = call.state->stored;
   } else {
     if (call.is_self()) {
-      auto all = project->all(x_BTD, plan);
-      q = all[0];
-      kv = {all[1], all[2]};
+      stored = project->all(x_BTD, plan);
+      q = stored.front();
+      stored.erase(stored.begin());
     } else {
       const auto memory_BSD = run.see(At::memory, call.site, call.memory_BSD, &call);
       if (memory_BSD.dim() != 3 || memory_BSD.size(2) != shape_->memory_width)
         throw wrong_shape(to_string(call.site) + ".memory", "[B, S, " + std::to_string(shape_->memory_width) + "]", memory_BSD);
       q = project->query(x_BTD, plan);
-      kv = project->remember(memory_BSD);
+      stored = project->remember(memory_BSD);
     }
-    kv[0] = position->rotate(kv[0], call.k_pos);
+    if (!reads_stored) {
+      auto kv = prepare({stored[0], stored[1]}, plan.own_places ? own_places(plan, call) : call.k_pos);
+      std::move(kv.begin(), kv.end(), stored.begin());
+    }
+    if (plan.held_BGS.defined()) stored.push_back(plan.held_BGS.unsqueeze(-1));
     if (call.state) {
-      call.state->append(kv);
-      kv = call.state->stored;
+      call.state->append(stored);
+      stored = call.state->stored;
     }
   }
-  const auto context_BGSK = kv[0];
+  auto q_pos = call.q_pos;
+  Tensor held_BGS;
+  if (plan.held_BGS.defined()) {
+    held_BGS = stored.back().squeeze(-1);
+    stored.pop_back();
+    if (plan.own_places) q_pos = of_queries(pick(places_among(held_BGS), 1, shape_->group_of), q, from_start);
+  }
+  auto kv = project->read(stored);
+  if (reads_stored)
+    kv = prepare(std::move(kv), plan.own_places ? places_among(held_BGS)
+                                                : remembered ? call.k_pos : key_positions(call, kv[0], from_start));
   auto group_of = plan.chosen_BTk.defined() ? std::vector<int64_t>(q.size(1), 0) : shape_->group_of;
   for (const auto& adapter : adapters_) {
     q = adapter->query(q);
@@ -124,11 +175,21 @@ Tensor Attention::forward(const AttentionCall& given) {
     call.ahead += adapter->ahead();
   }
   const Observers observers(gates_, call, group_of);
-  q = run.see(At::q, call.site, position->query(q, call.q_pos), &call);
+  q = run.see(At::q, call.site, position->query(q, q_pos), &call);
   const auto k = run.see(At::k, call.site, kv[0], &call);
   const auto v = run.see(At::v, call.site, kv[1], &call);
 
-  auto z = weigh->forward(q, k, v, group_of, plan, bias(call, q, context_BGSK, from_start), call, from_start);
+  const auto added = bias(call, q, stored, from_start);
+  Tensor z;
+  if (held_BGS.defined() && from_start && !added.defined()) z = attend_to_kept(*weigh, q, k, v, group_of, held_BGS, plan, call);
+  if (!z.defined()) {
+    if (held_BGS.defined()) {  // a head sees the tokens that it keeps, and is asked by those alone
+      const auto held_BHS = pick(held_BGS, 1, shape_->group_of);
+      const auto both = held_BHS.unsqueeze(2).logical_and(of_queries(held_BHS, q, from_start).unsqueeze(3));
+      plan.allowed_BHTS = plan.allowed_BHTS.defined() ? plan.allowed_BHTS.logical_and(both) : both;
+    }
+    z = weigh->forward(q, k, v, group_of, plan, added, call, from_start);
+  }
   z = run.see(At::z, call.site, z, &call);
   for (const auto& gate : gates_) z = gate->weigh(z, plan, call);
   z = scaled(z, plan, call);
@@ -145,28 +206,37 @@ Tensor Attention::forward(const AttentionCall& given) {
   return run.see(At::y, call.site, mix->mix(z, plan), &call);
 }
 
-Tensor Attention::bias(const AttentionCall& call, const Tensor& q_BHTK, const Tensor& k_BGSK, bool from_start) const {
-  if (!position->has_bias()) return {};
-  auto k_pos = call.k_pos;
-  if (!from_start) {  // cached keys stand one after another, the last where the last query is
-    const auto place = places_of(k_BGSK);
-    k_pos = place - place.slice(0, -1) + call.q_pos.slice(-1, -1);
+Tensor Attention::key_positions(const AttentionCall& call, const Tensor& k_BGSK, bool from_start) const {
+  if (from_start) return call.k_pos;
+  const auto place = places_of(k_BGSK);  // cached keys stand one after another, the last where the last query is
+  return place - place.slice(0, -1) + call.q_pos.slice(-1, -1);
+}
+
+Tensor Attention::bias(const AttentionCall& call, const Tensor& q_BHTK, const std::vector<Tensor>& stored, bool from_start) const {
+  auto bias = project->bias(stored);
+  if (position->has_bias()) {
+    const auto by_place = position->bias(q_BHTK, call.q_pos, key_positions(call, stored.front(), from_start));
+    bias = bias.defined() ? bias + by_place : by_place;
   }
-  return position->bias(q_BHTK, call.q_pos, k_pos).to(q_BHTK.scalar_type());
+  return bias.defined() ? bias.to(q_BHTK.scalar_type()) : bias;
+}
+
+void Attention::absorb() {
+  while (!adapters_.empty()) {
+    const auto maps = adapters_.front()->maps();
+    torch::NoGradGuard no_grad;
+    if (maps.empty() || !project->absorb(maps)) return;
+    for (std::size_t i = 0; i < adapters_.size(); ++i) unregister_module("then" + std::to_string(i));
+    adapters_.erase(adapters_.begin());
+    options_.then.items.erase(options_.then.items.begin());
+    for (std::size_t i = 0; i < adapters_.size(); ++i) register_module("then" + std::to_string(i), adapters_[i]);
+  }
 }
 
 Tensor Attention::scaled(const Tensor& z_BHTK, const HeadPlan& plan, const AttentionCall& call) const {
-  const auto found = call.run.scale.find(call.site.stack);
-  if (found == call.run.scale.end() || !found->second.defined()) return z_BHTK;
-  const auto& all = found->second;  // [L,H] or [B,L,H]
-  if ((all.dim() != 2 && all.dim() != 3) || all.size(-1) < shape_->original_heads || all.size(-2) <= call.site.layer)
-    throw wrong_shape(stack_name(call.site.stack) + " scale",
-                      "[layers, heads] or [B, layers, heads] with at least " + std::to_string(call.site.layer + 1) +
-                          " layers and " + std::to_string(shape_->original_heads) + " heads",
-                      all);
-  auto scale = all.select(-2, call.site.layer);  // [H] or [B,H]
-  if (scale.dim() == 2 && call.run.rows_B.defined()) scale = scale.index_select(0, call.run.rows_B);
-  scale = pick(scale, -1, shape_->heads).to(z_BHTK.scalar_type());
+  auto scale = head_scale(call.run, call.site, shape_->heads, shape_->original_heads);
+  if (!scale.defined()) return z_BHTK;
+  scale = scale.to(z_BHTK.scalar_type());
   if (!plan.chosen_BTk.defined()) return relevance::through(z_BHTK, z_BHTK * scale.unsqueeze(-1).unsqueeze(-1));
   // The slots of a token hold the experts it chose, by position.
   const auto chosen = plan.chosen_BTk.permute({0, 2, 1});  // [B,k,T]
@@ -184,6 +254,7 @@ void Attention::keep(const std::vector<int64_t>& heads) {
     positions.push_back(found - shape_->heads.begin());
   }
   for (const auto& gate : gates_) gate->keep(positions);
+  if (auto* own = dynamic_cast<OwnUnits*>(project.get())) own->keep(positions);
   const auto where = axes();
   const auto groups = keep_heads(*shape_, positions);
   keep_units(*this, where, positions, groups);
@@ -213,16 +284,28 @@ int64_t Attention::flops(int64_t T, int64_t S, bool causal) const {
     gate->outline(outline);
     count += gate->flops(T);
   }
-  int64_t pairs = 0;
-  for (int64_t slot = 0; slot < outline.slots; ++slot)
-    pairs += seen_pairs(T, S, causal, outline.window_H.empty() ? 0 : outline.window_H[slot]);
+  int64_t pairs = 0, of_keys = project->flops(0, S, outline.slots);
+  const auto seen = [&](int64_t head) { return seen_pairs(T, S, causal, outline.window_H.empty() ? 0 : outline.window_H[head]); };
+  if (const auto* keeps = keeper(gates_)) {
+    double of_heads = 0, kept = 0;
+    const auto kept_H = keeps->kept_H();
+    for (int64_t head = 0; head < H; ++head) {  // n of T tokens: n (n + 1) / 2 pairs of T (T + 1) / 2 where causal, n^2 of T^2 where not
+      const auto share = kept_H[head];
+      of_heads += share * (share * static_cast<double>(seen(head)) + (causal ? (1 - share) * static_cast<double>(T) / 2 : 0));
+      kept += share / static_cast<double>(H);
+    }
+    pairs = std::llround(of_heads);
+    of_keys = std::llround(kept * static_cast<double>(of_keys));
+  } else {
+    for (int64_t slot = 0; slot < outline.slots; ++slot) pairs += seen(slot);
+  }
   int64_t ahead = 0;
   for (const auto& adapter : adapters_) {
     count += adapter->flops(T, S);
     ahead += adapter->ahead();
   }
   pairs += outline.slots * T * ahead;
-  return count + project->flops(T, S, outline.slots) + position->flops(T, S, outline.slots) +
+  return count + project->flops(T, 0, outline.slots) + of_keys + position->flops(T, S, outline.slots) +
          weigh->flops(T, S + ahead, outline.slots, pairs, shape_->value_width) + mix->flops(T, outline.slots);
 }
 

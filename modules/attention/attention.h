@@ -33,11 +33,16 @@ class Attention : public Mixer {
   void keep(const std::vector<int64_t>& heads) override;
   HeadAxes axes() const override;
   int64_t flops(int64_t T, int64_t S, bool causal) const override;
-  int64_t cache_numbers() const override { return shape_->G() * (shape_->head_width + shape_->value_width); }
+  int64_t cache_numbers() const override {
+    return project->cache_numbers().value_or(shape_->G() * (shape_->head_width + shape_->value_width));
+  }
+  void absorb() override;
   const AttentionShape& shape() const { return *shape_; }
   const AttentionOptions& options() const { return options_; }
   /// Whether a pass like `run` uses the fused kernel here.
-  bool fusable(Site site, const Forward& run) const { return weigh->fusable(site, run, position->learns_bias()); }
+  bool fusable(Site site, const Forward& run) const {
+    return weigh->fusable(site, run, position->learns_bias() || project->learns_bias());
+  }
   const std::vector<std::shared_ptr<Gate>>& gate_list() const { return gates_; }
   /// Whether a gate chooses heads token by token, so that a head has outputs and weights of some tokens alone.
   bool routes() const;
@@ -45,7 +50,8 @@ class Attention : public Mixer {
   std::shared_ptr<torch::nn::Module> clone(const std::optional<torch::Device>& device = std::nullopt) const override;
 
  private:
-  Tensor bias(const AttentionCall& call, const Tensor& q_BHTK, const Tensor& k_BGSK, bool from_start) const;
+  Tensor key_positions(const AttentionCall& call, const Tensor& k_BGSK, bool from_start) const;
+  Tensor bias(const AttentionCall& call, const Tensor& q_BHTK, const std::vector<Tensor>& stored, bool from_start) const;
   Tensor scaled(const Tensor& z_BHTK, const HeadPlan& plan, const AttentionCall& call) const;
   AttentionOptions options_;
   Shape shape_;

@@ -49,6 +49,8 @@ struct HeadPlan {
   Tensor weight_BTk;              // their weights
   std::vector<int64_t> window_H;  // keys a head sees, itself included; empty: no window; 0: none for that head
   Tensor allowed_BHTS;            // bool, beside what the call says: true = this head may attend; undefined: all
+  Tensor held_BGS;                // bool: the tokens of the memory given that a group keeps, in a cache too; undefined: all
+  bool own_places = false;        // each group counts positions by the tokens that it keeps (held_BGS), for what rotates
 };
 
 /// The sizes of one attention, shared by its slots. Removing heads changes it; original head numbers stay.

@@ -30,14 +30,32 @@ struct Project : torch::nn::Module, Initialised {
     auto stored = remember(x_BTD);
     return {query(x_BTD, plan), stored[0], stored[1]};
   }
+  /// Whether keys and values are made from what a cache stores: then read() does it after the cache, and so do
+  /// Adapter::store() and the position. Otherwise remember() begins with {k_BGSK, v_BGSK}, which are cached as position left them.
+  virtual bool reads_stored() const { return false; }
+  /// {k_BGSK, v_BGSK} of what remember() gave, of all tokens that are cached.
+  virtual std::vector<Tensor> read(const std::vector<Tensor>& stored) { return {stored[0], stored[1]}; }
+  /// Added to the scores, of what is stored (remember() may give more than keys and values): [B,H,1,S]; undefined: nothing.
+  virtual Tensor bias(const std::vector<Tensor>& /*stored*/) { return {}; }
+  /// Whether a pass made now would send gradients through bias().
+  virtual bool learns_bias() const { return false; }
+  /// Numbers that a cache keeps for each token; nothing: those of k_BGSK and v_BGSK.
+  virtual std::optional<int64_t> cache_numbers() const { return std::nullopt; }
+  /// Multiplies maps [K,K] into the matrices that make queries, keys and values (an undefined one: none): x W_h becomes
+  /// x W_h M. False: it can't, and nothing has changed.
+  virtual bool absorb(const std::vector<Tensor>& /*maps_qkv*/) { return false; }
   virtual void axes(HeadAxes axes) const = 0;
   /// T tokens get queries for `slots` heads each, S tokens keys and values.
   virtual int64_t flops(int64_t T, int64_t S, int64_t slots) const = 0;
 };
 
-/// Changes q, k or v between projection and weighing, the keys and values after the cache.
+/// Changes q, k or v between projection and weighing: queries before position, keys and values before position and cache
+/// (store) or after both (expand).
 struct Adapter : torch::nn::Module, Initialised {
   virtual Tensor query(Tensor q_BHTK) { return q_BHTK; }
+  virtual std::vector<Tensor> store(std::vector<Tensor> kv) { return kv; }
+  /// The maps [K,K] of queries, keys and values, where it is no more than that (undefined: left as it is); empty: it is more.
+  virtual std::vector<Tensor> maps() const { return {}; }
   virtual std::vector<Tensor> expand(std::vector<Tensor> kv) { return kv; }
   /// For each head the group it reads after expand().
   virtual std::vector<int64_t> group_of(std::vector<int64_t> before) const { return before; }
@@ -49,6 +67,7 @@ struct Adapter : torch::nn::Module, Initialised {
 
 /// Rotates q and k by their positions, or gives a bias to the scores.
 struct Position : torch::nn::Module {
+  /// Of keys (by group), and where query() says nothing else, of queries. positions [T], [B,T] or [B,H,T].
   virtual Tensor rotate(Tensor x_BHTK, const Tensor& /*positions*/) { return x_BHTK; }
   /// What is compared with the keys: the rotated query, where nothing else is said.
   virtual Tensor query(Tensor q_BHTK, const Tensor& positions) { return rotate(std::move(q_BHTK), positions); }

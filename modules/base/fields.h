@@ -41,12 +41,20 @@ struct Described : Options {
   }
 };
 
+/// Another entry that one can't stand beside in one attention, and why not.
+struct Clash {
+  std::string with;  // "position.rope"; "position.*": any of that slot
+  std::string why;
+};
+
 /// What a person reads about one entry of a slot, and its options with their defaults.
 struct EntryInfo {
   std::string name;     // as specs write it: "hard_concrete"
   std::string summary;  // one line
   std::string paper;    // arXiv number, or empty
   std::function<std::shared_ptr<Options>()> options;
+  std::vector<std::string> notes = {};  // where it can't stand, and what a generic claim leaves out for it, and why
+  std::vector<Clash> clashes = {};
 };
 
 /// The entries of one slot. Names are unique; the order is the order of `headlab list`.

@@ -1,5 +1,6 @@
 #include "modules/layer/residual.h"
 
+#include "modules/layer/admin.h"
 #include "modules/tensor/relevance.h"
 #include "modules/tensor/torch.h"
 
@@ -10,7 +11,7 @@ namespace {
 struct PreNorm : Residual {
   explicit PreNorm(const NoOptions&) {}
   Tensor join(const Tensor& x, const SublayerNorms& norms, const SublayerDropout& dropout, bool training,
-              const std::function<Tensor(const Tensor&)>& f) const override {
+              const std::function<Tensor(const Tensor&)>& f, Forward&) const override {
     return relevance::sum(x, drop(f(norms.norm->normalise(x)), dropout.p, training, dropout.kind));
   }
   bool final_norm() const override { return true; }
@@ -20,7 +21,7 @@ struct PreNorm : Residual {
 struct PostNorm : Residual {
   explicit PostNorm(const NoOptions&) {}
   Tensor join(const Tensor& x, const SublayerNorms& norms, const SublayerDropout& dropout, bool training,
-              const std::function<Tensor(const Tensor&)>& f) const override {
+              const std::function<Tensor(const Tensor&)>& f, Forward&) const override {
     return norms.norm->normalise(relevance::sum(x, drop(f(x), dropout.p, training, dropout.kind)));
   }
   bool final_norm() const override { return false; }
@@ -30,7 +31,7 @@ struct PostNorm : Residual {
 struct SandwichNorm : Residual {
   explicit SandwichNorm(const NoOptions&) {}
   Tensor join(const Tensor& x, const SublayerNorms& norms, const SublayerDropout& dropout, bool training,
-              const std::function<Tensor(const Tensor&)>& f) const override {
+              const std::function<Tensor(const Tensor&)>& f, Forward&) const override {
     return relevance::sum(x, drop(norms.after->normalise(f(norms.norm->normalise(x))), dropout.p, training, dropout.kind));
   }
   bool final_norm() const override { return true; }
@@ -45,7 +46,9 @@ const Residuals& residuals() {
           .entry<PreNorm, NoOptions>("pre", "norm before the sublayer, and one after the stack", "2002.04745")
           .entry<PostNorm, NoOptions>("post", "norm after the residual sum", "1706.03762")
           .entry<SandwichNorm, NoOptions>(
-              "sandwich", "norms before and after the sublayer, both before the sum, and one after the stack", "2105.13290");
+              "sandwich", "norms before and after the sublayer, both before the sum, and one after the stack", "2105.13290")
+          .entry<Admin, AdminOptions>("admin", "norm after the sum, in which x is scaled by a vector that starts from measured variances and learns",
+                                      "2004.08249");
   return registry;
 }
 const Catalogue& residual_catalogue() { return residuals().catalogue(); }

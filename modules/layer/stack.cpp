@@ -8,6 +8,7 @@
 namespace headlab {
 namespace {
 
+const char* const lets_see = "what lets the tokens of a layer see each other";
 const char* const of_each = "self-attention of each layer";
 const char* const fed_by = "feed-forward network of each layer";
 const char* const looks = "attention of each layer to the encoder's output";
@@ -71,12 +72,14 @@ std::optional<std::vector<int64_t>> kept_in(const HeadTable& kept, Stack stack, 
 
 void LayerOverride::describe(Fields& fields) {
   describe_numbers(fields, layers);
+  fields.add("mixer", mixer, "what lets the tokens of these layers see each other");
   fields.add("attention", attention, "self-attention of these layers");
   fields.add("feed_forward", feed_forward, "feed-forward network of these layers");
 }
 
 void CrossLayerOverride::describe(Fields& fields) {
   describe_numbers(fields, layers);
+  fields.add("mixer", mixer, "what lets the tokens of these layers see each other");
   fields.add("attention", attention, "self-attention of these layers");
   fields.add("cross_attention", cross_attention, "attention of these layers to the encoder's output");
   fields.add("feed_forward", feed_forward, "feed-forward network of these layers");
@@ -84,10 +87,13 @@ void CrossLayerOverride::describe(Fields& fields) {
 
 void StackOptions::describe(Fields& fields) {
   fields.add("layers", layers, "number of layers").at_least(1);
+  fields.add("block", block, "how a layer is put together");
+  fields.add("mixer", mixer, lets_see);
   fields.add("attention", attention, of_each);
   fields.add("feed_forward", feed_forward, fed_by);
   describe_per_layer<LayerOverride>(fields, per_layer, [this] {
     LayerOverride start;
+    start.mixer = mixer;
     start.attention = attention;
     start.feed_forward = feed_forward;
     return start;
@@ -101,11 +107,13 @@ void EncoderOptions::describe(Fields& fields) {
 
 void DecoderOptions::describe(Fields& fields) {
   fields.add("layers", layers, "number of layers").at_least(1);
+  fields.add("mixer", mixer, lets_see);
   fields.add("attention", attention, of_each);
   fields.add("feed_forward", feed_forward, fed_by);
   fields.add("cross_attention", cross_attention, looks);
   describe_per_layer<CrossLayerOverride>(fields, per_layer, [this] {
     CrossLayerOverride start;
+    start.mixer = mixer;
     start.attention = attention;
     start.cross_attention = cross_attention;
     start.feed_forward = feed_forward;
@@ -117,99 +125,36 @@ void StackOptions::rules(Problems& problems) const { number_rules(per_layer, lay
 void DecoderOptions::rules(Problems& problems) const { number_rules(per_layer, layers, problems); }
 
 std::vector<LayerParts> StackOptions::parts() const {
-  return parts_of<LayerOverride>(layers, {attention, std::nullopt, feed_forward}, per_layer, [](const LayerOverride& one) {
-    return LayerParts{one.attention, std::nullopt, one.feed_forward};
-  });
+  return parts_of<LayerOverride>(layers, {block, mixer, attention, std::nullopt, feed_forward}, per_layer,
+                                 [this](const LayerOverride& one) {
+                                   return LayerParts{block, one.mixer, one.attention, std::nullopt, one.feed_forward};
+                                 });
 }
 
 std::vector<LayerParts> DecoderOptions::parts() const {
-  return parts_of<CrossLayerOverride>(layers, {attention, cross_attention, feed_forward}, per_layer,
-                                      [](const CrossLayerOverride& one) {
-                                        return LayerParts{one.attention, one.cross_attention, one.feed_forward};
+  const Choice block(block_catalogue, "transformer");
+  return parts_of<CrossLayerOverride>(layers, {block, mixer, attention, cross_attention, feed_forward}, per_layer,
+                                      [&](const CrossLayerOverride& one) {
+                                        return LayerParts{block, one.mixer, one.attention, one.cross_attention, one.feed_forward};
                                       });
 }
 
 void stack_rules(const StackOptions& options, int64_t width, const std::string& prefix, Problems& problems) {
-  attention_rules(options.attention, width, false, prefix + ".attention", problems);
+  mixer_rules(options.mixer, options.attention, width, prefix, problems);
   for (std::size_t i = 0; i < options.per_layer.size(); ++i) {
     const auto at = prefix + ".per_layer[" + std::to_string(i) + "].";
-    attention_rules(options.per_layer[i].attention, width, false, at + "attention", problems);
+    mixer_rules(options.per_layer[i].mixer, options.per_layer[i].attention, width, at.substr(0, at.size() - 1), problems);
   }
 }
 
 void stack_rules(const DecoderOptions& options, int64_t width, const std::string& prefix, Problems& problems) {
-  attention_rules(options.attention, width, false, prefix + ".attention", problems);
+  mixer_rules(options.mixer, options.attention, width, prefix, problems);
   attention_rules(options.cross_attention, width, true, prefix + ".cross_attention", problems);
   for (std::size_t i = 0; i < options.per_layer.size(); ++i) {
     const auto at = prefix + ".per_layer[" + std::to_string(i) + "].";
-    attention_rules(options.per_layer[i].attention, width, false, at + "attention", problems);
+    mixer_rules(options.per_layer[i].mixer, options.per_layer[i].attention, width, at.substr(0, at.size() - 1), problems);
     attention_rules(options.per_layer[i].cross_attention, width, true, at + "cross_attention", problems);
   }
-}
-
-void StackState::reorder(const Tensor& rows_B) {
-  for (auto* states : {&self, &cross})
-    for (auto& state : *states) state.reorder(rows_B);
-}
-
-Layer::Layer(const LayerStyle& style, Stack self_stack, int64_t layer, const LayerParts& parts, int64_t memory_width,
-             const std::optional<std::vector<int64_t>>& kept_self, const std::optional<std::vector<int64_t>>& kept_cross)
-    : self_site_{self_stack, layer},
-      cross_site_{Stack::dec_cross, layer},
-      dropout_{style.dropout, style.dropout_kind},
-      residual_(residuals().make(style.residual)),
-      segments_(style.segments) {
-  self_attention = register_module(
-      "self_attention", std::make_shared<Attention>(parts.attention, style.width, style.width, /*cross=*/false, kept_self));
-  self_attention_norms_ = norms_of(style, "self_attention");
-  if (parts.cross_attention) {
-    cross_attention = register_module("cross_attention", std::make_shared<Attention>(*parts.cross_attention, style.width,
-                                                                                     memory_width, /*cross=*/true, kept_cross));
-    cross_attention_norms_ = norms_of(style, "cross_attention");
-  }
-  feed_forward = register_module("feed_forward", feed_forwards().make(parts.feed_forward, style.width));
-  if (feed_forward->is_there()) feed_forward_norms_ = norms_of(style, "feed_forward");
-}
-
-SublayerNorms Layer::norms_of(const LayerStyle& style, const std::string& sublayer) {
-  const auto make = [&](const std::string& name) { return register_module(name, norms().make(style.norm, style.width)); };
-  SublayerNorms made;
-  made.norm = make(sublayer + "_norm");
-  if (residual_->has_second_norm()) made.after = make(sublayer + "_norm_after");
-  return made;
-}
-
-Tensor Layer::forward(Tensor x_BTD, const StackCall& call) {
-  auto& run = call.run;
-  const auto layer = static_cast<std::size_t>(self_site_.layer);
-  x_BTD = run.see(At::residual_in, self_site_, x_BTD);
-  x_BTD = residual_->join(x_BTD, self_attention_norms_, dropout_, is_training(), [&](const Tensor& x) {
-    const AttentionCall of{self_site_, x, x, call.positions, call.positions, call.self,
-                           call.state ? &call.state->self[layer] : nullptr, run};
-    return segments_.length ? attend_in_segments(*self_attention, segments_, of) : self_attention->forward(of);
-  });
-  if (cross_attention) {
-    x_BTD = residual_->join(x_BTD, cross_attention_norms_, dropout_, is_training(), [&](const Tensor& x) {
-      return cross_attention->forward({cross_site_, x, call.memory_BSD, call.positions, call.memory_positions, call.cross,
-                                       call.state ? &call.state->cross[layer] : nullptr, run});
-    });
-  }
-  x_BTD = run.see(At::residual_mid, self_site_, x_BTD);
-  if (feed_forward->is_there())
-    x_BTD = residual_->join(x_BTD, feed_forward_norms_, dropout_, is_training(),
-                            [&](const Tensor& x) { return feed_forward->feed(x); });
-  return run.see(At::residual_out, self_site_, x_BTD);
-}
-
-int64_t Layer::flops(int64_t T, int64_t memory, bool causal) const {
-  return (segments_.length ? flops_in_segments(*self_attention, segments_, T) : self_attention->flops(T, T, causal)) + (cross_attention ? cross_attention->flops(T, memory, false) : 0) +
-         feed_forward->flops(T);
-}
-
-std::vector<std::pair<Site, Mixer*>> Layer::mixers() const {
-  std::vector<std::pair<Site, Mixer*>> all{{self_site_, self_attention.get()}};
-  if (cross_attention) all.emplace_back(cross_site_, cross_attention.get());
-  return all;
 }
 
 LayerStack::LayerStack(const LayerStyle& style, Stack self_stack, const std::vector<LayerParts>& parts, const HeadTable& kept,
@@ -218,28 +163,28 @@ LayerStack::LayerStack(const LayerStyle& style, Stack self_stack, const std::vec
   layers = register_module("layers", torch::nn::ModuleList());
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const auto layer = static_cast<int64_t>(i);
-    layers->push_back(std::make_shared<Layer>(style, self_stack, layer, parts[i], memory_width ? memory_width : style.width,
-                                              kept_in(kept, self_stack, layer),
-                                              has_cross_ ? kept_in(kept, Stack::dec_cross, layer) : std::nullopt));
+    layers->push_back(blocks().make(parts[i].block, BlockPlace{style, self_stack, layer, parts[i],
+                                                               memory_width ? memory_width : style.width, kept_in(kept, self_stack, layer),
+                                                               has_cross_ ? kept_in(kept, Stack::dec_cross, layer) : std::nullopt}));
   }
   if (residuals().make(style.residual)->final_norm()) norm = register_module("norm", norms().make(style.norm, style.width));
 }
 
 int64_t LayerStack::flops(int64_t T, int64_t memory, bool causal) const {
   int64_t count = 0;
-  for (const auto& layer : *layers) count += layer->as<Layer>()->flops(T, memory, causal);
+  for (const auto& layer : *layers) count += layer->as<Block>()->flops(T, memory, causal);
   return count;
 }
 
 Tensor LayerStack::forward(Tensor x_BTD, const StackCall& call) {
-  for (const auto& layer : *layers) x_BTD = layer->as<Layer>()->forward(x_BTD, call);
+  for (const auto& layer : *layers) x_BTD = layer->as<Block>()->forward(x_BTD, call);
   return norm ? norm->normalise(x_BTD) : x_BTD;
 }
 
 std::vector<std::pair<Site, Mixer*>> LayerStack::mixers() const {
   std::vector<std::pair<Site, Mixer*>> all;
   for (const auto& layer : *layers) {
-    const auto of_layer = layer->as<Layer>()->mixers();
+    const auto of_layer = layer->as<Block>()->mixers();
     all.insert(all.end(), of_layer.begin(), of_layer.end());
   }
   return all;

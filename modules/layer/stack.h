@@ -2,33 +2,19 @@
 
 #include "modules/attention/attention.h"
 #include "modules/feed_forward/feed_forward.h"
+#include "modules/layer/block.h"
+#include "modules/layer/mixers.h"
 #include "modules/layer/residual.h"
 #include "modules/layer/segments.h"
 #include "modules/tensor/torch.h"
 
 namespace headlab {
 
-/// What all layers of a stack share.
-struct LayerStyle {
-  int64_t width = 0;
-  double dropout = 0;
-  Choice norm{norm_catalogue, "layer_norm"};
-  Choice residual{residual_catalogue, "pre"};
-  std::string dropout_kind = "element";
-  SegmentOptions segments;  // of causal self-attentions
-};
-
-/// What one layer is made of.
-struct LayerParts {
-  AttentionOptions attention;
-  std::optional<AttentionOptions> cross_attention;
-  Choice feed_forward{feed_forward_catalogue, "relu"};
-};
-
 /// Layers that differ from the others of their stack. In a spec it starts as a copy of the stack's own options, and
 /// what the spec writes is laid over that.
 struct LayerOverride : Described<LayerOverride> {
   std::vector<int64_t> layers;
+  Choice mixer{mixer_catalogue, "attention"};
   AttentionOptions attention;
   Choice feed_forward{feed_forward_catalogue, "relu"};
   void describe(Fields& fields) override;
@@ -37,6 +23,7 @@ struct LayerOverride : Described<LayerOverride> {
 /// The same, for layers that have a cross-attention.
 struct CrossLayerOverride : Described<CrossLayerOverride> {
   std::vector<int64_t> layers;
+  Choice mixer{mixer_catalogue, "attention"};
   AttentionOptions attention;
   AttentionOptions cross_attention;
   Choice feed_forward{feed_forward_catalogue, "relu"};
@@ -46,6 +33,8 @@ struct CrossLayerOverride : Described<CrossLayerOverride> {
 /// A stack of self-attention layers.
 struct StackOptions : Described<StackOptions> {
   int64_t layers = 2;
+  Choice block{block_catalogue, "transformer"};
+  Choice mixer{mixer_catalogue, "attention"};
   AttentionOptions attention;
   Choice feed_forward{feed_forward_catalogue, "relu"};
   std::vector<LayerOverride> per_layer;
@@ -64,6 +53,7 @@ struct EncoderOptions : StackOptions {
 /// A stack of layers that look at an encoder's output too.
 struct DecoderOptions : Described<DecoderOptions> {
   int64_t layers = 2;
+  Choice mixer{mixer_catalogue, "attention"};
   AttentionOptions attention;
   AttentionOptions cross_attention;
   Choice feed_forward{feed_forward_catalogue, "relu"};
@@ -76,46 +66,6 @@ struct DecoderOptions : Described<DecoderOptions> {
 /// The rules of attentions for each layer of a stack of this width; `prefix`: where its options stand, "encoder".
 void stack_rules(const StackOptions& options, int64_t width, const std::string& prefix, Problems& problems);
 void stack_rules(const DecoderOptions& options, int64_t width, const std::string& prefix, Problems& problems);
-
-/// The caches of a stack: one State an attention.
-struct StackState {
-  std::vector<State> self, cross;
-  int64_t length = 0;  // tokens seen
-  void reorder(const Tensor& rows_B);
-};
-
-/// All that a stack needs beside x.
-struct StackCall {
-  Tensor positions;      // of x's tokens, [T] or [B,T]
-  Visibility self;
-  Tensor memory_BSD;     // undefined: no cross-attention, or its state is filled
-  Visibility cross;
-  Tensor memory_positions;
-  StackState* state = nullptr;
-  Forward& run;
-};
-
-/// One layer: self-attention, cross-attention and feed-forward where there are such, each with norm, dropout and residual.
-class Layer : public torch::nn::Module {
- public:
-  /// memory_width: of the encoder's output. kept_*: original numbers of the heads to make; nullopt: all.
-  Layer(const LayerStyle& style, Stack self_stack, int64_t layer, const LayerParts& parts, int64_t memory_width,
-        const std::optional<std::vector<int64_t>>& kept_self, const std::optional<std::vector<int64_t>>& kept_cross);
-  Tensor forward(Tensor x_BTD, const StackCall& call);
-  std::vector<std::pair<Site, Mixer*>> mixers() const;
-  /// As Mixer::flops; `memory`: the length of what the cross-attention looks at.
-  int64_t flops(int64_t T, int64_t memory, bool causal) const;
-
- private:
-  SublayerNorms norms_of(const LayerStyle& style, const std::string& sublayer);
-  Site self_site_, cross_site_;
-  SublayerDropout dropout_;
-  std::shared_ptr<Residual> residual_;
-  SegmentOptions segments_;
-  std::shared_ptr<Mixer> self_attention{nullptr}, cross_attention{nullptr};
-  std::shared_ptr<FeedForward> feed_forward{nullptr};
-  SublayerNorms self_attention_norms_, cross_attention_norms_, feed_forward_norms_;
-};
 
 /// Layers one after another, and the norm that pre-norm needs at the end. x_BTD -> x_BTD.
 class LayerStack : public torch::nn::Module {

@@ -1,5 +1,6 @@
 #include "modules/model/encoder_decoder.h"
 
+#include "modules/layer/whole_text.h"
 #include "modules/tensor/torch.h"
 
 namespace headlab {
@@ -40,6 +41,7 @@ void EncoderDecoderOptions::describe(Fields& fields) {
 void EncoderDecoderOptions::rules(Problems& problems) const {
   stack_rules(encoder, encoder_width(), "encoder", problems);
   stack_rules(decoder, d_model, "decoder", problems);
+  causal_stack_rules(decoder, "decoder", problems);
   if (embedding.tie == "all" && encoder_width() != d_model)
     problems.add("embedding.tie", "\"all\" expects one width for source and target, got an encoder of " +
                                       std::to_string(encoder_width()) + " and d_model " + std::to_string(d_model) +

@@ -1,5 +1,6 @@
 #include "modules/model/single_stack.h"
 
+#include "modules/layer/whole_text.h"
 #include "modules/tensor/torch.h"
 
 namespace headlab {
@@ -31,6 +32,9 @@ void DecoderOnlyOptions::describe(Fields& fields) {
 
 void DecoderOnlyOptions::rules(Problems& problems) const {
   stack_rules(decoder, d_model, "decoder", problems);
+  causal_stack_rules(decoder, "decoder", problems);
+  if (blocks().traits(decoder.block.type()).whole_text)
+    problems.add("decoder.block", decoder.block.type() + " sees what follows a token; a decoder must not. Use it in an encoder: encoder_only, encoder_decoder");
   if (!segments.length) return;
   const auto refuse = [&](const AttentionOptions& attention, const std::string& place) {
     for (std::size_t i = 0; i < attention.gates.items.size(); ++i)

@@ -18,7 +18,11 @@ struct Traits {
   bool self_alone = false;                // needs queries and keys that share positions: no cross-attention
   bool whole_text = false;                // must see all queries and keys of a text in one call
   bool needs_heads = false;               // has parameters for each head, so heads can't be chosen token by token
+  std::vector<Clash> clashes = {};        // entries that it can't stand beside
 };
+
+/// The same as sentences, for a person.
+std::vector<std::string> notes_of(const Traits& traits);
 
 /// The entries of one slot: what a person reads about each (the Catalogue) and how each is made.
 template <class Product, class... Context>
@@ -34,7 +38,7 @@ class Registry {
   /// One line an entry: `Impl` is made from its options and the context.
   template <class Impl, class OptionsType>
   Registry& entry(const std::string& name, const std::string& summary, const std::string& paper = "", Traits traits = {}) {
-    catalogue_.entries.push_back({name, summary, paper, [] { return std::make_shared<OptionsType>(); }});
+    catalogue_.entries.push_back({name, summary, paper, [] { return std::make_shared<OptionsType>(); }, notes_of(traits), traits.clashes});
     makes_.push_back([](const Options& options, Context... context) -> std::shared_ptr<Product> {
       return std::make_shared<Impl>(dynamic_cast<const OptionsType&>(options), context...);
     });

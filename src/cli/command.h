@@ -30,6 +30,7 @@ std::function<int()> add_check(CLI::App& command);
 std::function<int()> add_list(CLI::App& command);
 std::function<int()> add_schema(CLI::App& command);
 std::function<int()> add_show(CLI::App& command);
+std::function<int()> add_unroll(CLI::App& command);
 std::function<int()> add_report(CLI::App& command);
 std::function<int()> add_translate(CLI::App& command);
 std::function<int()> add_generate(CLI::App& command);

@@ -22,6 +22,8 @@ const std::vector<Command>& commands() {
        "headlab schema > headlab.schema.json"},
       {"show", "a model's layers, heads, parameters, FLOPs and cache", add_show,
        "headlab show experiments/quickstart.json\nheadlab show runs/quickstart/8f3a2c0d11 --stage pruned --lengths 64 1024"},
+      {"unroll", "print what makes a spec's model one of one head a layer, as an arm's settings", add_unroll,
+       "headlab unroll experiments/quickstart.json\nheadlab unroll experiments/quickstart.json --set model.encoder.layers=1"},
       {"report", "write the report page of a run folder again, or one page of several", add_report,
        "headlab report runs/quickstart/8f3a2c0d11\nheadlab report runs/quickstart runs/mine/52c0b1d9e4 --out both.html"},
       {"translate", "translate lines from standard input with a run's model", add_translate,

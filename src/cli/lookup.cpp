@@ -4,6 +4,7 @@
 #include "modules/output/output.h"
 #include "src/cli/command.h"
 #include "src/cli/lookup.h"
+#include "src/convert/conversion.h"
 #include "src/heads/scorer.h"
 #include "src/measure/measure.h"
 #include "src/run/stage.h"
@@ -24,10 +25,11 @@ namespace {
 std::vector<const Catalogue*> slots() {
   return {&model_catalogue(), &project_catalogue(), &adapter_catalogue(), &position_catalogue(), &score_catalogue(),
           &normalise_catalogue(), &gate_catalogue(), &mix_catalogue(), &feed_forward_catalogue(), &norm_catalogue(),
-          &residual_catalogue(), &added_position_catalogue(), &output_catalogue(), &task_catalogue(),
+          &residual_catalogue(), &block_catalogue(), &mixer_catalogue(), &added_position_catalogue(), &output_catalogue(),
+          &task_catalogue(),
           &translation_data_catalogue(), &plain_text_catalogue(), &labelled_text_catalogue(), &tagged_text_catalogue(),
           &span_catalogue(), &generator_catalogue(),
-          &stage_catalogue(), &scorer_catalogue(), &measure_catalogue(), &optimizer_catalogue(), &schedule_catalogue(),
+          &stage_catalogue(), &scorer_catalogue(), &measure_catalogue(), &conversion_catalogue(), &optimizer_catalogue(), &schedule_catalogue(),
           &penalty_catalogue(), &head_mask_catalogue(), &augmentation_catalogue()};
 }
 

@@ -26,6 +26,10 @@ StackState unflat(const c10::List<Tensor>& all, const StackState& like) {
 
 c10::IValue with_caches(const Tensor& logits, const StackState& state) { return c10::ivalue::Tuple::create({logits, flat(state)}); }
 
+void absorb_maps(Model& model) {
+  for (const auto& [site, mixer] : model.mixers()) mixer->absorb();
+}
+
 double export_tolerance(torch::Dtype type) { return type == torch::kFloat64 ? 1e-10 : 1e-5; }
 
 double compare_outputs(const std::string& where, const Tensor& expected, const Tensor& got) {

@@ -124,25 +124,30 @@ double compare_single_stack(SingleStack& model, torch::jit::Module& loaded, bool
 }  // namespace
 
 ExportReport export_single_stack(Model& model, const std::filesystem::path& path, const TextIds& ids,
-                                 const std::map<std::string, std::string>& files) {
+                                 const std::map<std::string, std::string>& files, bool absorb) {
   if (!dynamic_cast<SingleStack*>(&model)) throw UsageError("export: expected a model of one text, decoder_only or encoder_only");
   const auto copy = std::dynamic_pointer_cast<SingleStack>(model.clone());
   copy->eval();
   for (auto& parameter : copy->parameters()) parameter.requires_grad_(false);
   const torch::NoGradGuard no_grad;
   const bool generates = copy->generates();
+  auto written = copy;
+  if (absorb) {
+    written = std::dynamic_pointer_cast<SingleStack>(copy->clone());
+    absorb_maps(*written);
+  }
 
   ExportReport report;
   report.path = path;
   std::stringstream archive;
   {
-    auto module = mirror(*copy, "TextModel");
+    auto module = mirror(*written, "TextModel");
     const auto number = [&](const std::string& name, int64_t value) { module.register_attribute(name, c10::IntType::get(), value); };
     number("pad", ids.pad);
     number("bos", ids.bos);
     number("eos", ids.eos);
     number("max_length", copy->max_length());
-    record_single_stack(module, *copy, generates);
+    record_single_stack(module, *written, generates);
     module.save(archive, torch::jit::ExtraFilesMap(files.begin(), files.end()));
   }
   auto loaded = torch::jit::load(archive, copy->device());

@@ -22,8 +22,8 @@ namespace headlab {
 /// Attributes: pad, bos, eos, max_length.
 ///
 /// What the file holds is loaded and compared with the eager model at other batch sizes and lengths before it takes its
-/// place, as export_torchscript does. Throws UsageError for a model of another kind, FileError where it can't be written.
+/// place, as export_torchscript does; `absorb` as there. Throws UsageError for a model of another kind, FileError where it can't be written.
 ExportReport export_single_stack(Model& model, const std::filesystem::path& path, const TextIds& ids,
-                                 const std::map<std::string, std::string>& files);
+                                 const std::map<std::string, std::string>& files, bool absorb = true);
 
 }  // namespace headlab

@@ -294,12 +294,17 @@ ExportReport export_torchscript(Model& model, const std::filesystem::path& path,
   copy->multiply_in(std::nullopt);
   for (auto& parameter : copy->parameters()) parameter.requires_grad_(false);
   const torch::NoGradGuard no_grad;
+  auto written = copy;
+  if (options.absorb) {
+    written = std::dynamic_pointer_cast<EncoderDecoder>(copy->clone());
+    absorb_maps(*written);
+  }
 
   ExportReport report;
   report.path = path;
   std::stringstream archive;
   {
-    const auto module = script_of(*copy, options, report.no_text);
+    const auto module = script_of(*written, options, report.no_text);
     torch::jit::ExtraFilesMap files(options.files.begin(), options.files.end());
     module.save(archive, files);
   }

@@ -32,6 +32,7 @@ struct ExportOptions {
   std::map<std::string, std::string> files;                     // extra files of the archive: "spec.json", ...
   std::vector<std::vector<int64_t>> sentences;                  // sources to compare translations of, beside random ones
   std::vector<std::string> lines;                               // texts to compare the carried tokenizers on
+  bool absorb = true;  // matrices that follow each other in an attention become one (Mixer::absorb)
 };
 
 struct ExportReport {
@@ -44,6 +45,7 @@ struct ExportReport {
 
 /// Writes `model` to `path`. The model itself stays as it is.
 ///
+/// What is recorded is the model with its maps absorbed (options.absorb): matrices that follow each other are multiplied beforehand.
 /// Before the file takes its place, what it holds is loaded and compared with the eager model at other batch sizes and
 /// lengths than it was recorded at: logits within 1e-5 of their size (float64: 1e-10), greedy and beam translations of the
 /// sentences equal, unless both texts have the same score to rounding. On a mismatch there is no file, and an Error says

@@ -2,6 +2,7 @@
 
 #include "modules/attention/attention.h"
 #include "modules/base/error.h"
+#include "modules/mixer/heads_by_length.h"
 #include "modules/tensor/torch.h"
 
 namespace headlab {
@@ -13,9 +14,12 @@ void Examples::describe_examples(Fields& fields, const std::string& what) {
 }
 
 void refuse_routing(const Model& model, const std::string& who, const std::string& what, const std::string& way_out) {
-  for (const auto& [site, mixer] : model.mixers())
+  for (const auto& [site, mixer] : model.mixers()) {
+    if (dynamic_cast<const SeparateHeads*>(mixer))
+      throw UsageError(who + ": " + to_string(site) + " has an attention for texts of each length, so that a head has " + what + " of some texts alone" + way_out);
     if (const auto* attention = dynamic_cast<const Attention*>(mixer); attention && attention->routes())
       throw UsageError(who + ": " + to_string(site) + " routes tokens to heads, so that a head has " + what + " of some tokens alone" + way_out);
+  }
 }
 
 }  // namespace headlab

@@ -43,9 +43,6 @@ nlohmann::ordered_json AttentionMeasure::measure(Model& model, const Task& task,
   const auto [sources, targets] = task.lengths(options_.split);
   auto texts = nlohmann::ordered_json::array();
   nlohmann::ordered_json heads = nlohmann::ordered_json::object();
-  for (const auto& [site, mixer] : model.mixers())
-    for (auto head : mixer->heads())
-      heads[to_string(HeadId{site.stack, site.layer, head})] = {{"attention", nlohmann::ordered_json::array()}};
   const auto source_ends = task.reads().ids, target_ends = task.writes();
   for (std::size_t i = 0; i < targets.size() && texts.size() < static_cast<std::size_t>(options_.texts); ++i) {
     if (targets[i] > options_.longest || (!sources.empty() && sources[i] > options_.longest)) continue;
@@ -69,10 +66,12 @@ nlohmann::ordered_json AttentionMeasure::measure(Model& model, const Task& task,
     Forward run;
     run.taps = {&seen};
     model.hidden(inputs, run);
-    for (const auto& [site, mixer] : model.mixers())
+    for (const auto& [site, mixer] : model.mixers()) {
+      if (!seen.of.count(site)) continue;  // no head is left, or it has no attention weights
       for (std::size_t h = 0; h < mixer->heads().size(); ++h)
         heads[to_string(HeadId{site.stack, site.layer, mixer->heads()[h]})]["attention"].push_back(
             bytes_of(seen.of.at(site)[static_cast<int64_t>(h)]));
+    }
     texts.push_back(std::move(text));
   }
   if (texts.empty())

@@ -52,7 +52,7 @@ nlohmann::ordered_json ExpertsMeasure::measure(Model& model, const Task& task, u
   const Mode evaluating(model, false);
   Picks seen;
   for (const auto& [site, mixer] : model.mixers())
-    if (const auto* attention = dynamic_cast<const Attention*>(mixer); attention && attention->routes() && !attention->heads().empty())
+    if (const auto* attention = dynamic_cast<const Attention*>(mixer); attention && attention->options().project.type() == "experts" && !attention->heads().empty())
       seen.routed[site] = attention;
   if (seen.routed.empty()) throw UsageError("experts: expected a model whose attention has the gate route_experts");
   std::map<Site, Pairs> pairs;

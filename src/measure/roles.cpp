@@ -123,7 +123,7 @@ nlohmann::ordered_json RolesMeasure::measure(Model& model, const Task& task, uin
           ++by_offset[d].offsets[pairs[d].back().second - pairs[d].back().first];
         }
       for (const auto& [site, mixer] : model.mixers()) {
-        if (mixer->heads().empty()) continue;
+        if (!seen.of.count(site)) continue;  // no head is left, or it has no attention weights
         const bool encoder = site.stack == Stack::enc_self, self = site.stack != Stack::dec_cross;
         const auto& queries = encoder ? source : target;
         const auto& query_mask = encoder ? seen.source_BS : seen.target_BT;

@@ -14,6 +14,8 @@ const std::vector<MetricName>& known_metrics() {
                                            {"word_perplexity", "perplexity per word", 2, true},
                                            {"bits_per_character", "bits per character", 3, true},
                                            {"accuracy", "accuracy", 3, false},
+                                           {"frame_error", "frame error rate", 4, true},
+                                           {"token_error_rate", "token error rate", 3, true},
                                            {"sequence_accuracy", "sequence accuracy", 3, false},
                                            {"macro_f1", "macro F1", 3, false},
                                            {"token_f1", "token F1", 3, false},

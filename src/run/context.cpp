@@ -7,6 +7,7 @@
 #include "src/heads/scale.h"
 #include "src/run/run.h"
 #include "src/spec/dump.h"
+#include "src/spec/reader.h"
 
 namespace headlab {
 namespace {
@@ -17,6 +18,18 @@ HeadTable kept_heads(const Checkpoint& saved, const std::filesystem::path& folde
   } catch (const nlohmann::json::exception& error) {
     throw_foreign_state(folder, error);
   }
+}
+
+struct SavedOptions : Described<SavedOptions> {
+  Choice model{model_catalogue, "encoder_decoder"};
+  void describe(Fields& fields) override { fields.add("model", model, "the Transformer").required(); }
+};
+
+/// The options of the model that a checkpoint holds.
+Choice saved_options(const nlohmann::json& model, const std::string& file) {
+  SavedOptions saved;
+  read_or_throw(Document::parse_text(nlohmann::json{{"model", model}}.dump(), file), saved);
+  return saved.model;
 }
 
 }  // namespace
@@ -37,14 +50,14 @@ uint64_t RunContext::seed_of(const std::string& stage) const {
   return Random::stream(static_cast<uint64_t>(spec_.seed), {text_hash(stage), static_cast<uint64_t>(repetition)}).next();
 }
 
-std::shared_ptr<Model> RunContext::make_model(const HeadTable& kept) const {
+std::shared_ptr<Model> RunContext::make_model(const Choice& options, const HeadTable& kept) const {
   const auto before = torch::get_default_dtype();
   torch::set_default_dtype(c10::scalarTypeToTypeMeta(spec_.precision == "float64" ? torch::kFloat64 : torch::kFloat32));
   auto context = task_->context();
   context.kept = kept;
   std::shared_ptr<Model> made;
   try {
-    made = models().make(spec_.model, context);
+    made = models().make(options, context);
   } catch (...) {
     torch::set_default_dtype(before);
     throw;
@@ -62,29 +75,36 @@ std::string RunContext::resolve(const std::string& stage) const {
   return stage;
 }
 
-std::shared_ptr<Model> RunContext::model(const std::string& stage) {
-  const auto name = resolve(stage);
+RunContext::Made& RunContext::made(const std::string& name) {
   auto& found = models_[name];
-  if (!found) {
-    if (name == "initial") {
-      found = make_model({});
-    } else {
-      const auto folder = folder_.checkpoints(name) / "final";
-      const auto saved = load_checkpoint(folder);
-      found = make_model(kept_heads(saved, folder));
-      load_tensors(*found, saved.model, (folder / "model.safetensors").string());
-    }
+  if (found.model) return found;
+  found.options = spec_.model;
+  if (name == "initial") {
+    found.model = make_model(spec_.model, {});
+    return found;
   }
-  return std::dynamic_pointer_cast<Model>(found->clone());
+  const auto folder = folder_.checkpoints(name) / "final";
+  const auto saved = load_checkpoint(folder);
+  if (saved.state.contains("model")) found.options = saved_options(saved.state.at("model"), (folder / "state.json").string());
+  auto model = make_model(found.options, kept_heads(saved, folder));
+  load_tensors(*model, saved.model, (folder / "model.safetensors").string());
+  found.model = std::move(model);
+  return found;
 }
 
-void RunContext::keep_model(const std::string& stage, std::shared_ptr<Model> model) {
+std::shared_ptr<Model> RunContext::model(const std::string& stage) {
+  return std::dynamic_pointer_cast<Model>(made(resolve(stage)).model->clone());
+}
+
+const Choice& RunContext::model_options(const std::string& stage) { return made(resolve(stage)).options; }
+
+void RunContext::keep_model(const std::string& stage, std::shared_ptr<Model> model, const Choice& options) {
   const auto name = full(stage);
-  Checkpoint made;
-  made.model = named_tensors(*model);
-  made.state = {{"heads", to_json(model->heads())}, {"model", dump(spec_)["model"]}, {"seed", spec_.seed}};
-  save_checkpoint(folder_.checkpoints(name) / "final", made);
-  models_[name] = std::move(model);
+  Checkpoint saved;
+  saved.model = named_tensors(*model);
+  saved.state = {{"heads", to_json(model->heads())}, {"model", dump(options)}, {"seed", spec_.seed}};
+  save_checkpoint(folder_.checkpoints(name) / "final", saved);
+  models_[name] = {std::move(model), options};
   latest_ = name;
 }
 

@@ -39,10 +39,12 @@ class RunContext {
 
   /// A copy, to be changed, of the model that a stage made ("initial": before any; empty: the latest).
   std::shared_ptr<Model> model(const std::string& stage);
-  /// Keeps the model that `stage` made, in memory and in checkpoints/<stage>/final.
-  void keep_model(const std::string& stage, std::shared_ptr<Model> model);
-  /// A model of this spec with these heads and unset weights.
-  std::shared_ptr<Model> make_model(const HeadTable& kept) const;
+  /// What that model is made of: the spec's model, or what a stage has made of it (convert).
+  const Choice& model_options(const std::string& stage);
+  /// Keeps the model that `stage` made, of these options, in memory and in checkpoints/<stage>/final.
+  void keep_model(const std::string& stage, std::shared_ptr<Model> model, const Choice& options);
+  /// A model of these options with these heads and unset weights.
+  std::shared_ptr<Model> make_model(const Choice& options, const HeadTable& kept) const;
   /// The latest model is now that of `stage` (which was done in an earlier run).
   void use_model(const std::string& stage) { latest_ = stage; }
   const std::string& latest() const { return latest_; }
@@ -79,7 +81,12 @@ class RunContext {
   Console& console_;
   torch::Device device_;
   std::function<bool()> stop_;
-  std::map<std::string, std::shared_ptr<Model>> models_;
+  struct Made {
+    std::shared_ptr<Model> model;
+    Choice options{model_catalogue, "encoder_decoder"};
+  };
+  Made& made(const std::string& name);  // by its full name, loaded where it is not in memory
+  std::map<std::string, Made> models_;
   std::string latest_ = "initial";
   std::unique_ptr<LineFile> metrics_;
   std::unique_ptr<EventFile> events_;

@@ -85,9 +85,17 @@ void add_rows(Options& options, const std::string& prefix, int depth, Rows& rows
 
 std::vector<std::string> entry_row(const EntryInfo& entry) { return {entry.name, entry.summary, entry.paper}; }
 
+/// What an entry combines with is what it does not exclude.
+std::string limits_text(const EntryInfo& entry) {
+  std::string text;
+  for (const auto& note : entry.notes) text += "  " + note + "\n";
+  for (const auto& clash : entry.clashes) text += "  not beside " + clash.with + ": " + clash.why + "\n";
+  return text.empty() ? text : "\n" + text;
+}
+
 std::string entry_text(const EntryInfo& entry, bool full) {
   std::string text = table({entry_row(entry)}, "");
-  return full ? text + "\n" + options_text(*entry.options()) : text;
+  return full ? text + "\n" + options_text(*entry.options()) + limits_text(entry) : text;
 }
 
 std::string slot_text(const Catalogue& slot, bool full) {
@@ -108,7 +116,8 @@ std::string all_text(const std::vector<const Catalogue*>& slots, bool full) {
     rows.push_back({slot->slot, slot->summary, listed(slot->names())});
     text += (text.empty() ? "" : "\n") + slot->slot + ": " + slot->summary + "\n\n" + slot_text(*slot, true);
   }
-  return full ? text : table(rows, "");
+  if (!full) return table(rows, "");
+  return "Entries of different slots stand in one model unless one of them says otherwise below.\n\n" + text;
 }
 
 }  // namespace

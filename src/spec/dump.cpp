@@ -74,6 +74,7 @@ Json struct_json(Options& options, const std::string& type) {
 }  // namespace
 
 Json dump(const Options& options) { return struct_json(*options.copy()); }
+Json dump(const Choice& choice) { return struct_json(*choice.options().copy(), choice.type()); }
 
 std::string dump_text(const Options& options) {
   return dump(options).dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

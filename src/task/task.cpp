@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "modules/base/nearest.h"
+#include "modules/model/frame_encoder.h"
 #include "modules/model/single_stack.h"
 
 namespace headlab {
@@ -12,6 +13,7 @@ namespace {
 const Choice* output_of(const Choice& model) {
   if (const auto* decoder = dynamic_cast<const DecoderOnlyOptions*>(&model.options())) return &decoder->output;
   if (const auto* encoder = dynamic_cast<const EncoderOnlyOptions*>(&model.options())) return &encoder->output;
+  if (const auto* frames = dynamic_cast<const FrameEncoderOptions*>(&model.options())) return &frames->output;
   return nullptr;
 }
 

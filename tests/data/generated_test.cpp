@@ -276,6 +276,37 @@ TEST_CASE("offsets ask for the symbols some places away, by each of their rules"
   });
 }
 
+TEST_CASE("match asks for values of keys that stood before, and at pairs for the key just before", "[generated]") {
+  for (const std::string asked : {"both", "value", "before"}) {
+    int64_t pairs = 0, symbols = 0;
+    each_example(R"({"type": "match", "keys": 5, "values": 3, "length": {"min": 9, "max": 12}, "questions": 0.3, "asked": ")" + asked + R"("})",
+                 [&](const Shown& one, bool) {
+                   std::map<std::string, std::string> value_of;
+                   std::string before;
+                   for (std::size_t t = 0; t < one.read.size(); ++t) {
+                     const auto& symbol = one.read[t];
+                     const auto key = symbol.substr(0, symbol.find_first_of("=?"));
+                     const bool is_pair = symbol.find('=') != std::string::npos;
+                     if (is_pair) {
+                       const auto value = symbol.substr(symbol.find('=') + 1);
+                       CHECK(value_of.emplace(key, value).first->second == value);
+                       CHECK(one.answer[t] == (asked == "value" ? "" : before));
+                     } else {
+                       REQUIRE(value_of.count(key) == 1);
+                       CHECK(one.answer[t] == (asked == "before" ? "" : value_of[key]));
+                     }
+                     before = key;
+                     pairs += is_pair;
+                     ++symbols;
+                   }
+                   CHECK(!one.asked().empty());
+                 });
+    CHECK(static_cast<double>(pairs) / static_cast<double>(symbols) == Approx(0.7 + 0.3 / 10.5).margin(0.06));  // the first is a pair
+  }
+  CHECK_THAT(mistake_in(R"({"exercise": {"type": "match", "length": {"min": 1, "max": 4}}})"),
+             ContainsSubstring("exercise.length: expected at least 2 symbols, so that one stands before another; got 1"));
+}
+
 TEST_CASE("few-shot texts show one function each, of as many as there are", "[generated]") {
   std::set<std::map<std::string, std::string>> functions;
   each_example(R"({"type": "few_shot", "symbols": 4, "functions": 3, "shots": {"min": 3, "max": 3}})",
@@ -498,6 +529,29 @@ TEST_CASE(
       generate(options_of(R"({"exercise": {"type": "copy", "vocabulary": 9, "length": {"min": 4, "max": 4}}})"));
   CHECK(shown(data.parts.at("train")[0].source, data.symbols) == Texts{"s3", "s4", "s7", "s5"});
   CHECK(shown(data.parts.at("train")[1].source, data.symbols) == Texts{"s8", "s3", "s3", "s6"});
+}
+
+TEST_CASE("paired recall asks the values of pairs that stood before, each pair one symbol", "[generated][paper-28]") {
+  each_example(R"({"type": "paired_recall", "keys": 9, "values": 4, "queries": 3, "pairs": {"min": 4, "max": 6, "test_min": 8, "test_max": 8}})",
+               [](const Shown& one, bool test) {
+                 REQUIRE(one.read.size() == one.answer.size());
+                 const auto pairs = one.read.size() - 3;
+                 CHECK((test ? pairs == 8 : pairs >= 4 && pairs <= 6));
+                 std::map<std::string, std::string> value_of;
+                 std::set<std::string> asked;
+                 for (std::size_t i = 0; i < one.read.size(); ++i) {
+                   if (i < pairs) {
+                     const auto equals = one.read[i].find('=');
+                     CHECK(value_of.emplace(one.read[i].substr(0, equals), one.read[i].substr(equals + 1)).second);
+                     CHECK(one.answer[i].empty());
+                   } else {
+                     CHECK(value_of.at(one.read[i]) == one.answer[i]);
+                     CHECK(asked.insert(one.read[i]).second);
+                   }
+                 }
+               });
+  CHECK_THAT(mistake_in(R"({"exercise": {"type": "paired_recall", "keys": 9}})"), ContainsSubstring("exercise.pairs: expected at most keys (9)"));
+  CHECK_THAT(mistake_in(R"({"exercise": {"type": "paired_recall", "queries": 30}})"), ContainsSubstring("exercise.queries: expected at most the fewest pairs (24)"));
 }
 
 TEST_CASE("no example is in two parts, and none twice in valid or test", "[generated]") {

@@ -5,6 +5,7 @@
 #include "modules/attention/gate/adaptive_windows.h"
 #include "modules/attention/gate/windows.h"
 #include "modules/attention/project/standard.h"
+#include "modules/mixer/ngram.h"
 #include "tests/catch.h"
 #include "tests/support/models.h"
 #include "tests/support/scratch.h"
@@ -27,53 +28,69 @@ AttentionOptions busy_attention() {
   return options;
 }
 
+/// A first layer of n-grams, and that attention after it.
+DecoderOnlyOptions ngram_then_attention() {
+  auto options = small_decoder_only(busy_attention());
+  LayerOverride first;
+  first.layers = {0};
+  first.mixer.choose("ngram");
+  first.mixer.as<NgramOptions>().n = 4;
+  first.mixer.as<NgramOptions>().heads = small_heads;
+  first.attention = options.decoder.attention;
+  first.feed_forward = options.decoder.feed_forward;
+  options.decoder.per_layer = {first};
+  return options;
+}
+
 }  // namespace
 
 TEST_CASE("an exported decoder gives the model's logits at any batch and length, and writes what greedy search writes") {
   Scratch folder;
-  for (const bool pruned : {false, true}) {
-    const auto model = make_model(model_choice("decoder_only", small_decoder_only(busy_attention())));
-    if (pruned) model->keep({{Stack::dec_self, {{1, 2}, {}}}});
-    const auto path = folder / "decoder.pt";
-    const auto report = export_single_stack(*model, path, toy_ids, {{"spec.json", "{}"}});
-    CHECK(report.max_difference < 1e-5);
-    auto file = torch::jit::load(path.string());
-    const auto prompt = random_ids({3, 4}, small_vocabulary, "prompt");
-    const auto begun = torch::cat({torch::full({3, 1}, toy_ids.bos, torch::kLong), prompt}, 1);
-    const auto got = file.get_method("generate_ids")({begun, int64_t{10}}).toTensor();
+  for (const auto& options : {small_decoder_only(busy_attention()), ngram_then_attention()})
+    for (const bool pruned : {false, true}) {
+      const auto model = make_model(model_choice("decoder_only", options));
+      if (pruned) model->keep({{Stack::dec_self, {{1, 2}, {}}}});
+      const auto path = folder / "decoder.pt";
+      const auto report = export_single_stack(*model, path, toy_ids, {{"spec.json", "{}"}});
+      CHECK(report.max_difference < 1e-5);
+      auto file = torch::jit::load(path.string());
+      const auto prompt = random_ids({3, 4}, small_vocabulary, "prompt");
+      const auto begun = torch::cat({torch::full({3, 1}, toy_ids.bos, torch::kLong), prompt}, 1);
+      const auto got = file.get_method("generate_ids")({begun, int64_t{10}}).toTensor();
 
-    SearchOptions search_options;
-    search_options.beam = 1;
-    search_options.max_length = 10;
-    Forward run;
-    Batch batch;
-    batch.target_BT = prompt;
-    const auto found = search(*model, batch, toy_ids, search_options, run);
-    for (int64_t b = 0; b < 3; ++b) {
-      std::vector<int64_t> written;
-      for (int64_t t = 0; t < got.size(1); ++t)
-        if (const auto id = got[b][t].item<int64_t>(); id != toy_ids.pad) written.push_back(id);
-      CHECK(written == found[static_cast<std::size_t>(b)].front().ids);
+      SearchOptions search_options;
+      search_options.beam = 1;
+      search_options.max_length = 10;
+      Forward run;
+      Batch batch;
+      batch.target_BT = prompt;
+      const auto found = search(*model, batch, toy_ids, search_options, run);
+      for (int64_t b = 0; b < 3; ++b) {
+        std::vector<int64_t> written;
+        for (int64_t t = 0; t < got.size(1); ++t)
+          if (const auto id = got[b][t].item<int64_t>(); id != toy_ids.pad) written.push_back(id);
+        CHECK(written == found[static_cast<std::size_t>(b)].front().ids);
+      }
     }
-  }
 }
 
 TEST_CASE("an exported decoder that reads by segments gives the model's logits") {
   Scratch folder;
   auto attention = busy_attention();
   attention.position = Choice(position_catalogue, "transformer_xl");
-  auto options = small_decoder_only(attention);
-  options.segments.length = 3;
-  options.segments.memory = 2;
-  const auto model = make_model(model_choice("decoder_only", options));
-  const auto path = folder / "decoder.pt";
-  CHECK(export_single_stack(*model, path, toy_ids, {{"spec.json", "{}"}}).max_difference < 1e-5);
-  auto file = torch::jit::load(path.string());
-  const auto ids = random_ids({3, 11}, small_vocabulary, "ids");
-  Batch batch;
-  batch.target_BT = ids;
-  const torch::NoGradGuard no_grad;
-  CHECK(difference(file.get_method("full")({ids, torch::ones_like(ids, torch::kBool)}).toTensor(), logits_of(*model, batch)) < 1e-5);
+  for (auto options : {small_decoder_only(attention), ngram_then_attention()}) {
+    options.segments.length = 3;
+    options.segments.memory = 2;
+    const auto model = make_model(model_choice("decoder_only", options));
+    const auto path = folder / "decoder.pt";
+    CHECK(export_single_stack(*model, path, toy_ids, {{"spec.json", "{}"}}).max_difference < 1e-5);
+    auto file = torch::jit::load(path.string());
+    const auto ids = random_ids({3, 11}, small_vocabulary, "ids");
+    Batch batch;
+    batch.target_BT = ids;
+    const torch::NoGradGuard no_grad;
+    CHECK(difference(file.get_method("full")({ids, torch::ones_like(ids, torch::kBool)}).toTensor(), logits_of(*model, batch)) < 1e-5);
+  }
 }
 
 TEST_CASE("an exported file has the windows that training chose, and keeps them") {

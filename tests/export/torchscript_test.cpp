@@ -10,17 +10,30 @@
 
 #include "modules/attention/gate/adaptive_windows.h"
 #include "modules/attention/gate/hard_concrete.h"
+#include "modules/attention/gate/heads_by_length.h"
+#include "modules/attention/gate/native_sparse.h"
 #include "modules/attention/gate/role_masks.h"
 #include "modules/attention/gate/random_windows.h"
 #include "modules/attention/gate/route_experts.h"
 #include "modules/attention/gate/shuffled_windows.h"
 #include "modules/attention/gate/windows.h"
+#include "modules/attention/position/adarope.h"
 #include "modules/attention/position/alibi.h"
 #include "modules/attention/position/offset.h"
 #include "modules/attention/position/rope.h"
+#include "modules/attention/project/decoupled.h"
+#include "modules/attention/project/fuse_groups.h"
+#include "modules/attention/project/knocking.h"
+#include "modules/attention/mix/capsules.h"
+#include "modules/attention/mix/grouped_average.h"
+#include "modules/attention/project/collaborative.h"
+#include "modules/attention/project/head_embeddings.h"
 #include "modules/attention/project/mix_heads.h"
 #include "modules/attention/project/persistent.h"
+#include "modules/attention/project/simulated.h"
 #include "modules/attention/project/standard.h"
+#include "modules/mixer/ngram.h"
+#include "modules/mixer/heads_by_length.h"
 #include "modules/tensor/torch.h"
 #include "src/decode/translate.h"
 #include "tests/catch.h"
@@ -59,6 +72,25 @@ const std::vector<Variant>& variants() {
        [](auto& o, bool cross) {
          o.project = grouped(2);
          if (!cross) o.position.choose("rope");
+       }},
+      {"knocking heads over groups, a linear one and an mlp, with rope",
+       [](auto& o, bool cross) {
+         o.project = grouped(2);
+         o.then.items.push_back(choice<KnockingOptions>(adapter_catalogue, "knocking", [](auto& its) { its.on = {"q", "k"}; }));
+         o.then.items.push_back(choice<KnockingOptions>(adapter_catalogue, "knocking", [](auto& its) { its.kind = "mlp"; }));
+         if (!cross) o.position.choose("rope");
+       }},
+      {"decoupled heads, with rope",
+       [](auto& o, bool cross) {
+         o.project = choice<DecoupledProjectOptions>(project_catalogue, "decoupled", [](auto& its) {
+           its.k_map = {0, 0, 1, 1};
+           its.v_map = {0, 1, 1, 2};
+         });
+         if (!cross) o.position.choose("rope");
+       }},
+      {"heads that fuse",
+       [](auto& o, bool) {
+         o.then.items.push_back(choice<FuseGroupsOptions>(adapter_catalogue, "fuse_groups", [](auto& its) { its.k_map = {0, 1, 1, 0}; }));
        }},
       {"mixed heads over one group",
        [](auto& o, bool) {
@@ -111,6 +143,16 @@ const std::vector<Variant>& variants() {
            });
          }
        }},
+      {"frequencies of each group, scores that grow, importances of heads",
+       [](auto& o, bool cross) {
+         o.project = grouped(2);
+         o.gates.items.emplace_back(gate_catalogue, "dynamic_importance");
+         if (cross) return;
+         o.position = choice<AdaRopeOptions>(position_catalogue, "adarope", [](auto& own) {
+           own.train_length = 4;
+           own.growth = 0.3;
+         });
+       }},
       {"learned alibi, wide values, groups and windows",
        [](auto& o, bool cross) {
          o.project = grouped(2);
@@ -122,6 +164,8 @@ const std::vector<Variant>& variants() {
            alibi.bias = "inside";
          });
        }},
+      {"heads that training kept apart",
+       [](auto& o, bool) { o.gates.items.emplace_back(gate_catalogue, "diversity"); }},
       {"sparsemax over windows",
        [](auto& o, bool cross) {
          o.weigh.normalise.choose("sparsemax");
@@ -151,6 +195,66 @@ const std::vector<Variant>& variants() {
          o.then.items.push_back(choice<PersistentOptions>(adapter_catalogue, "persistent", [](auto& own) { own.vectors = 3; }));
          if (!cross) o.position.choose("transformer_xl");
          o.gates.items.emplace_back(gate_catalogue, "l0_round");
+       }},
+      {"heads by embeddings, with rope over the cache",
+       [](auto& o, bool cross) {
+         o.project.choose("head_embeddings");
+         if (!cross) o.position.choose("rope");
+       }},
+      {"heads by embeddings that are added, mixed and averaged",
+       [](auto& o, bool) {
+         o.project = choice<HeadEmbeddingsOptions>(project_catalogue, "head_embeddings", [](auto& options) { options.op = "add"; });
+         o.then.items.emplace_back(adapter_catalogue, "mix_heads");
+         o.mix = choice<GroupedAverageOptions>(mix_catalogue, "grouped_average", [](auto& options) { options.concatenated = 2; });
+       }},
+      {"collaborative heads, with rope",
+       [](auto& o, bool cross) {
+         o.project.choose("collaborative");
+         o.head_width = 6;
+         o.value_width = 4;
+         if (!cross) o.position.choose("rope");
+       }},
+      {"collaborative heads without biases, over windows",
+       [](auto& o, bool cross) {
+         o.project = choice<CollaborativeOptions>(project_catalogue, "collaborative", [](auto& options) { options.content_bias = options.bias = false; });
+         if (!cross) o.gates.items.push_back(windows({2, 0, 5, 2}));
+       }},
+      {"simulated heads, with rope",
+       [](auto& o, bool cross) {
+         o.project.choose("simulated");
+         o.head_width = 6;
+         o.value_width = 8;
+         if (!cross) o.position.choose("rope");
+       }},
+      {"simulated heads over a cache of components, with rope and windows",
+       [](auto& o, bool cross) {
+         o.project = choice<SimulatedOptions>(project_catalogue, "simulated", [](auto& options) { options.cache = "raw"; });
+         if (cross) return;
+         o.position.choose("rope");
+         o.gates.items.push_back(windows({2, 0, 5, 2}));
+       }},
+      {"heads that agree on capsules",
+       [](auto& o, bool cross) { o.mix.choose(cross ? "em_agreement" : "dynamic_agreement"); }},
+      {"capsules beside W_O, and in its place over narrow values",
+       [](auto& o, bool cross) {
+         o.mix.choose("dynamic_capsules");
+         if (!cross) return;
+         o.value_width = 3;
+         o.mix = choice<EmCapsulesOptions>(mix_catalogue, "em_capsules", [](auto& its) {
+           its.merge = "replace";
+           its.capsules = 3;
+         });
+       }},
+      {"heads that keep some tokens, over groups, at places of their own, beside a shared one",
+       [](auto& o, bool cross) {
+         if (cross) return;
+         o.project = grouped(2);
+         o.position.choose("rope");
+         o.gates.items.push_back(choice<NativeSparseOptions>(gate_catalogue, "native_sparse", [](auto& its) {
+           its.active = its.shared = 1;
+           its.window = 3;
+           its.balance = "loss_free";
+         }));
        }},
       {"routed experts",
        [](auto& o, bool) {
@@ -250,10 +354,79 @@ TEST_CASE("every entry of every slot of an attention is among the exported ones"
   for (const auto* catalogue : {&project_catalogue(), &adapter_catalogue(), &position_catalogue(), &score_catalogue(),
                                 &normalise_catalogue(), &gate_catalogue(), &mix_catalogue()})
     for (const auto& name : catalogue->names()) {
-      if (name == "role_masks") continue;  // the next test says why
+      if (name == "role_masks" || name == "heads_by_length") continue;  // tests of their own, below
       INFO(catalogue->slot << " " << name);
       CHECK(used[catalogue->slot].count(name) == 1);
     }
+}
+
+TEST_CASE("maps of knocking heads are absorbed: the file computes and carries what the plain model's does, with the live model's logits") {
+  const torch::NoGradGuard no_grad;
+  const Scratch scratch;
+  const auto knocking = [](auto& o, bool cross) {
+    o.project = grouped(2);
+    o.then.items.push_back(choice<KnockingOptions>(adapter_catalogue, "knocking", [](auto& its) { its.on = {"q", "k", "v"}; }));
+    if (!cross) o.position.choose("rope");
+  };
+  const auto live = varied({"", knocking}), plain = varied({"", [&](auto& o, bool cross) {
+    knocking(o, cross);
+    o.then.items.clear();
+  }});
+  const auto file_of = [&](Model& model, bool absorb) {
+    ExportOptions options;
+    options.absorb = absorb;
+    exported(model, scratch / "model.pt", options);
+    return torch::jit::load((scratch / "model.pt").string());
+  };
+  const auto operations = [](torch::jit::Module& file, const std::string& method) {
+    std::string kinds;
+    for (const auto* node : file.get_method(method).graph()->nodes()) kinds += std::string(node->kind().toQualString()) + "\n";
+    return kinds;
+  };
+  const auto parameters = [](torch::jit::Module& file) {
+    std::map<std::string, std::string> shapes;
+    for (const auto& item : file.named_parameters()) shapes[item.name] = shape_text(item.value);
+    return shapes;
+  };
+  auto absorbed = file_of(*live, true), as_it_is = file_of(*live, false), of_plain = file_of(*plain, true);
+  for (const auto* method : {"recorded_encode", "recorded_full", "recorded_begin", "recorded_step"}) {
+    CHECK(operations(absorbed, method) == operations(of_plain, method));
+    CHECK(operations(as_it_is, method) != operations(of_plain, method));
+  }
+  CHECK(parameters(absorbed) == parameters(of_plain));
+  CHECK(parameters(as_it_is).size() > parameters(of_plain).size());
+  const auto batch = batch_of(3, 8, 12);
+  const auto expected = logits_of(*live, batch);
+  CHECK(difference(full(absorbed, batch), expected) < 1e-5);
+  CHECK(difference(full(as_it_is, batch), expected) < 1e-5);
+  CHECK(difference(full(of_plain, batch), expected) > 1e-2);
+}
+
+TEST_CASE("heads by the length of a text are exported, as gates and as attentions of their own") {
+  const torch::NoGradGuard no_grad;
+  const Scratch scratch;
+  for (const bool separate : {false, true}) {
+    const auto model = translator([&](EncoderDecoderOptions& options) {
+      if (separate) {
+        options.encoder.mixer = choice<SeparateHeadsOptions>(mixer_catalogue, "heads_by_length", [](auto& its) {
+          its.heads = {1, 2, 4};
+          its.thresholds = {3, 8};
+        });
+      } else {
+        options.encoder.attention.gates.items.push_back(choice<HeadsByLengthOptions>(gate_catalogue, "heads_by_length", [](auto& its) {
+          its.heads = {1, 2, 4};
+          its.thresholds = {3, 8};
+        }));
+      }
+    });
+    exported(*model, scratch / "model.pt");
+    auto file = torch::jit::load((scratch / "model.pt").string());
+    for (const auto& [B, S, T] : std::vector<std::array<int64_t, 3>>{{1, 1, 1}, {4, 28, 7}, {4, 10, 4}, {3, 3, 3}}) {
+      const auto batch = batch_of(B, S, T);
+      CHECK(difference(full(file, batch), logits_of(*model, batch)) < 1e-4);
+    }
+    for (const auto* method : {"recorded_encode", "recorded_full"}) CHECK_THAT(text_of(file, method), !ContainsSubstring("Device"));
+  }
 }
 
 TEST_CASE("a model whose heads follow roles is not exported: nothing tells them there") {
@@ -312,6 +485,14 @@ TEST_CASE("other layers, norms, ties and positions export as well") {
         last.cross_attention.heads = 8;
         last.feed_forward = o.decoder.feed_forward;
         o.decoder.per_layer = {last};
+      },
+      [](auto& o) {
+        o.residual.choose("admin");
+        for (auto* mixer : {&o.encoder.mixer, &o.decoder.mixer}) {
+          mixer->choose("ngram");
+          mixer->template as<NgramOptions>().heads = 4;
+          mixer->template as<NgramOptions>().activation = "relu";
+        }
       },
   };
   for (const auto& tweak : tweaks) {

@@ -288,9 +288,10 @@ TEST_CASE("pre-norm adds f(norm(x)), post-norm norms x + f(x), sandwich adds nor
   const auto pre = residuals().make(Choice(residual_catalogue, "pre")), post = residuals().make(Choice(residual_catalogue, "post"));
   const auto sandwich = residuals().make(Choice(residual_catalogue, "sandwich"));
   const SublayerDropout dropout{0.5, "element"};
-  CHECK(torch::equal(pre->join(x, both, dropout, false, f), x + norm.normalise(x).sin()));
-  CHECK(torch::equal(post->join(x, both, dropout, false, f), norm.normalise(x + x.sin())));
-  CHECK(torch::equal(sandwich->join(x, both, dropout, false, f), x + both.after->normalise(norm.normalise(x).sin())));
+  Forward run;
+  CHECK(torch::equal(pre->join(x, both, dropout, false, f, run), x + norm.normalise(x).sin()));
+  CHECK(torch::equal(post->join(x, both, dropout, false, f, run), norm.normalise(x + x.sin())));
+  CHECK(torch::equal(sandwich->join(x, both, dropout, false, f, run), x + both.after->normalise(norm.normalise(x).sin())));
   CHECK(difference(both.after->normalise(x), norm.normalise(x)) > 0.01);
   CHECK(pre->final_norm());
   CHECK(!post->final_norm());
@@ -311,7 +312,8 @@ TEST_CASE("dropout keeps the expectation and the rate, for each kind and place")
     for (const std::string place : {"pre", "post", "sandwich"}) {
       INFO(kind << ", " << place);
       const auto residual = residuals().make(Choice(residual_catalogue, place));
-      const auto y = residual->join(torch::zeros({200, 40, 50}), none, {p, kind}, true, ones);
+      Forward run;
+      const auto y = residual->join(torch::zeros({200, 40, 50}), none, {p, kind}, true, ones, run);
       CHECK(std::abs(y.mean().item<double>() - 1) < 5 * std::sqrt(p / (1 - p) / n));
       CHECK(std::abs(y.eq(0).to(torch::kFloat64).mean().item<double>() - p) < 5 * std::sqrt(p * (1 - p) / n));
       CHECK((y.eq(0).logical_or((y - 1 / (1 - p)).abs() < 1e-6)).all().item<bool>());
@@ -418,7 +420,7 @@ TEST_CASE("a layer without a feed-forward network is its attention alone, with n
     LayerParts parts;
     parts.attention = small_attention();
     parts.feed_forward.choose("none");
-    const auto layer = std::make_shared<Layer>(style, Stack::dec_self, 0, parts, small_width, std::nullopt, std::nullopt);
+    const auto layer = std::make_shared<Layer>(NoOptions(), BlockPlace{style, Stack::dec_self, 0, parts, small_width, std::nullopt, std::nullopt});
     fill(*layer);
     layer->eval();
     for (const auto& item : layer->named_parameters()) CHECK(item.key().rfind("self_attention", 0) == 0);
@@ -430,7 +432,7 @@ TEST_CASE("a layer without a feed-forward network is its attention alone, with n
                               residual == "sandwich" ? std::dynamic_pointer_cast<Norm>(children["self_attention_norm_after"]) : nullptr};
     const auto expected = residuals().make(style.residual)->join(x, norms, {}, false, [&](const Tensor& of) {
       return attention->forward(call_of(of, run, causal()));
-    });
+    }, run);
     CHECK(torch::equal(layer->forward(x, call), expected));
     CHECK(layer->flops(5, 0, true) == attention->flops(5, 5, true));
   }

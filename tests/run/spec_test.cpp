@@ -98,7 +98,7 @@ TEST_CASE("wrong specs of real runs get these messages, word for word") {
        R"(x.json:2:172: model.encoder.attention.gates[0].k: expected at most the number of heads (4), got 5
 1 mistake, nothing was run)"},
       {model_spec(R"({"type": "encoder_decoder", "d_model": 16, "encoder": {"attention": {"heads": 4, "project": "experts", "mix": "experts", "gates": ["route_experts", "scalar"]}}, "decoder": {"attention": {"heads": 4}, "cross_attention": {"heads": 4}}})"),
-       R"(x.json:2:140: model.encoder.attention.gates: scalar can't stand beside route_experts, whose heads differ from token to token
+       R"(x.json:2:149: model.encoder.attention.gates[0]: gate.route_experts can't stand beside gate.scalar: its heads differ from token to token
 1 mistake, nothing was run)"},
       {model_spec(R"({"type": "encoder_decoder", "d_model": 16, "encoder": {"attention": {"heads": 4, "gates": [{"type": "hard_concrete", "stretch_low": 0.1}]}}, "decoder": {"attention": {"heads": 4}, "cross_attention": {"heads": 4}}})"),
        R"(x.json:2:142: model.encoder.attention.gates[0].stretch_low: expected a number below 0, got 0.1

@@ -8,6 +8,7 @@
 #include "modules/attention/attention.h"
 #include "modules/attention/gate/role_masks.h"
 #include "modules/model/encoder_decoder.h"
+#include "modules/model/frame_encoder.h"
 #include "modules/model/model.h"
 #include "modules/model/single_stack.h"
 #include "modules/tensor/init.h"
@@ -118,6 +119,18 @@ inline EncoderOnlyOptions small_encoder_only(const AttentionOptions& attention =
   return options;
 }
 
+/// Of frames of 5 numbers, with a class of small_vocabulary at each.
+inline FrameEncoderOptions small_frame_encoder(const AttentionOptions& attention = small_attention()) {
+  FrameEncoderOptions options;
+  options.d_model = small_width;
+  options.dropout = 0;
+  options.embedding.frame_width = 5;
+  options.embedding.max_length = 16;
+  options.encoder.attention = attention;
+  options.encoder.feed_forward.as<PositionWiseOptions>().width = 12;
+  return options;
+}
+
 /// "decoder_only" with these options.
 template <class OptionsType>
 Choice model_choice(const std::string& type, const OptionsType& options) {
@@ -126,7 +139,7 @@ Choice model_choice(const std::string& type, const OptionsType& options) {
   return choice;
 }
 
-inline ModelContext small_context(HeadTable kept = {}) { return {small_vocabulary, small_vocabulary, std::move(kept)}; }
+inline ModelContext small_context(HeadTable kept = {}) { return {small_vocabulary, small_vocabulary, std::move(kept), small_vocabulary}; }
 
 /// In evaluation mode.
 inline std::shared_ptr<Model> make_model(const Choice& choice, const ModelContext& context = small_context()) {

@@ -1,7 +1,11 @@
 #include "modules/attention/gate/adaptive_windows.h"
+#include "modules/attention/gate/diversity.h"
+#include "modules/attention/gate/dynamic_importance.h"
 #include "modules/attention/gate/hard_concrete.h"
 #include "modules/attention/gate/head_norm.h"
+#include "modules/attention/gate/heads_by_length.h"
 #include "modules/attention/gate/l0_round.h"
+#include "modules/attention/gate/native_sparse.h"
 #include "modules/attention/gate/random_windows.h"
 #include "modules/attention/gate/role_masks.h"
 #include "modules/attention/gate/route_experts.h"
@@ -28,9 +32,22 @@ const Gates& gates() {
           .entry<L0Round, L0RoundOptions>("l0_round", "learned stochastic gates that are rounded, heads in or out", "2110.03252")
           .entry<ScalarGate, ScalarGateOptions>("scalar", "a learned scale for each head", "2607.13425")
           .entry<HeadNorm, HeadNormOptions>("head_norm", "each head's output divided by its root mean square", "2601.19611")
+          .entry<Diversity, DiversityOptions>("diversity", "a loss that keeps heads apart: their outputs, values or weights", "2209.06096",
+                                              Traits{.whole_text = true})
+          .entry<DynamicImportance, DynamicImportanceOptions>(
+              "dynamic_importance", "a second attention, over heads, says how much each counts for a token", "2108.01377",
+              Traits{.not_masked_equals_removed = "importances sum to 1 over the heads that are there"})
+          .entry<HeadsByLength, HeadsByLengthOptions>("heads_by_length", "the longer a text, the more of the heads", "2310.14505", whole_text)
+          .entry<NativeSparse, NativeSparseOptions>(
+              "native_sparse", "each token picks its heads, and a head sees the tokens alone that picked it", "2609.38832",
+              Traits{.not_masked_equals_removed = "tokens that picked a removed head pick another one instead",
+                     .self_alone = true,
+                     .clashes = {{"gate.native_sparse", "a token picks its heads once"},
+                                 {"adapter.mix_heads", "its heads read the keys of all heads, so that none has tokens of its own"}}})
           .entry<RouteExperts, RouteExpertsOptions>(
               "route_experts", "each token picks its k experts", "2210.05144",
-              Traits{.not_masked_equals_removed = "tokens that chose a removed expert choose another one instead"});
+              Traits{.not_masked_equals_removed = "tokens that chose a removed expert choose another one instead",
+                     .clashes = {{"gate.*", "its heads differ from token to token"}, {"adapter.*", "its heads differ from token to token"}}});
   return registry;
 }
 const Catalogue& gate_catalogue() { return gates().catalogue(); }

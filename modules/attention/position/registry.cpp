@@ -1,3 +1,4 @@
+#include "modules/attention/position/adarope.h"
 #include "modules/attention/position/alibi.h"
 #include "modules/attention/position/offset.h"
 #include "modules/attention/position/rope.h"
@@ -11,6 +12,8 @@ const Positions& positions() {
           .entry<NoPosition, NoOptions>("none", "no position in the attention (the embedding may carry it)")
           .entry<Rope, RopeOptions>("rope", "rotates pairs of q and k by position times frequency", "2104.09864",
                                     Traits{.self_alone = true})
+          .entry<AdaRope, AdaRopeOptions>("adarope", "rope whose frequencies, and factors of the scores, each head learns", "2607.19363",
+                                          Traits{.self_alone = true, .needs_heads = true})
           .entry<Alibi, AlibiOptions>("alibi", "scores fall with distance, for each head by its own slope", "2108.12409",
                                       Traits{.self_alone = true, .needs_heads = true})
           .entry<Offset, OffsetOptions>("offset", "each head looks at one place, so many tokens back", "2002.10260",

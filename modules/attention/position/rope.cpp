@@ -47,15 +47,19 @@ Rope::Rope(const RopeOptions& options, Shape shape) : rotated_(rotated_width(opt
   frequency = register_buffer("frequency", values.to(torch::get_default_dtype()));
 }
 
-Tensor Rope::rotate(Tensor x_BHTK, const Tensor& positions) {
-  auto angle = positions.unsqueeze(-1).to(frequency.scalar_type()) * frequency;  // [T,R/2] or [B,T,R/2]
-  if (positions.dim() == 2) angle = angle.unsqueeze(1);                          // one angle for all heads
+Tensor turned(const Tensor& x_BHTK, const Tensor& angle, int64_t R) {
   const auto cos = angle.cos().to(x_BHTK.scalar_type()), sin = angle.sin().to(x_BHTK.scalar_type());
   const auto K = x_BHTK.size(-1);
-  const auto turned = rotated_ == K ? x_BHTK : x_BHTK.narrow(-1, 0, rotated_);
-  const auto pairs = turned.unflatten(-1, {-1, 2}).unbind(-1);
+  const auto rotated = R == K ? x_BHTK : x_BHTK.narrow(-1, 0, R);
+  const auto pairs = rotated.unflatten(-1, {-1, 2}).unbind(-1);
   const auto y = torch::stack({pairs[0] * cos - pairs[1] * sin, pairs[0] * sin + pairs[1] * cos}, -1).flatten(-2);
-  return rotated_ == K ? y : torch::cat({y, x_BHTK.narrow(-1, rotated_, K - rotated_)}, -1);
+  return R == K ? y : torch::cat({y, x_BHTK.narrow(-1, R, K - R)}, -1);
+}
+
+Tensor Rope::rotate(Tensor x_BHTK, const Tensor& positions) {
+  auto angle = positions.unsqueeze(-1).to(frequency.scalar_type()) * frequency;  // [T,R/2], [B,T,R/2] or [B,H,T,R/2]
+  if (positions.dim() == 2) angle = angle.unsqueeze(1);                          // one angle for all heads
+  return turned(x_BHTK, angle, rotated_);
 }
 
 // In half precision a frequency would be off by a radian within a thousand positions.

@@ -37,6 +37,9 @@ class Rope : public Position {
   Tensor frequency;  // [R/2], radians a position
 };
 
+/// Turns each pair (x_2i, x_2i+1) of the first R numbers of x_BHTK by its angle [..., T, R/2]; the others stay.
+Tensor turned(const Tensor& x_BHTK, const Tensor& angle, int64_t R);
+
 /// Why a head of width K can't be rotated so; empty: it can.
 std::string rope_problem(const RopeOptions& options, int64_t K);
 

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "modules/attention/project/absorb.h"
 #include "modules/tensor/relevance.h"
 #include "modules/tensor/torch.h"
 
@@ -82,6 +83,22 @@ std::vector<Tensor> StandardProject::all(const Tensor& x_BTD, const HeadPlan& pl
   const auto K = shape_->head_width;
   auto parts = relevance::linear(x_BTD, weight, bias).split_with_sizes({shape_->H() * K, key_rows(), value_rows()}, -1);
   return {split_heads(parts[0], K), split_heads(parts[1], K), split_heads(parts[2], shape_->value_width)};
+}
+
+bool StandardProject::absorb(const std::vector<Tensor>& maps_qkv) {
+  const auto queries = shape_->H() * shape_->head_width, keys = key_rows(), values = value_rows();
+  const auto part = [](const Tensor& rows, int64_t first, int64_t count) { return rows.defined() ? rows.narrow(0, first, count) : rows; };
+  for (const auto& both : {weight, bias}) {
+    absorb_map(part(both, 0, queries), maps_qkv[0]);
+    absorb_map(part(both, queries, keys), maps_qkv[1]);
+    absorb_map(part(both, queries + keys, values), maps_qkv[2]);
+  }
+  for (const auto& of_queries : {query_weight, query_bias}) absorb_map(of_queries, maps_qkv[0]);
+  for (const auto& of_memory : {memory_weight, memory_bias}) {
+    absorb_map(part(of_memory, 0, keys), maps_qkv[1]);
+    absorb_map(part(of_memory, keys, values), maps_qkv[2]);
+  }
+  return true;
 }
 
 void StandardProject::axes(HeadAxes axes) const {

@@ -27,6 +27,7 @@ class StandardProject : public Project {
   Tensor query(const Tensor& x_BTD, const HeadPlan& plan) override;
   std::vector<Tensor> remember(const Tensor& memory_BSD) override;
   std::vector<Tensor> all(const Tensor& x_BTD, const HeadPlan& plan) override;
+  bool absorb(const std::vector<Tensor>& maps_qkv) override;
   void axes(HeadAxes axes) const override;
   int64_t flops(int64_t T, int64_t S, int64_t slots) const override;
   void draw(const std::function<at::Generator(const std::string&)>& generator) override;

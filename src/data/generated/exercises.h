@@ -11,6 +11,7 @@ void add_subset(Generators& all);
 void add_lexicon(Generators& all);
 void add_induction(Generators& all);
 void add_recall(Generators& all);
+void add_paired_recall(Generators& all);
 void add_needle(Generators& all);
 void add_facts(Generators& all);
 void add_passages(Generators& all);
@@ -25,6 +26,7 @@ void add_dialogue(Generators& all);
 void add_refuse(Generators& all);
 void add_sentiment(Generators& all);
 void add_rarest(Generators& all);
+void add_match(Generators& all);
 void add_mixture(Generators& all);
 
 }  // namespace headlab

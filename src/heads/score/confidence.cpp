@@ -56,6 +56,7 @@ HeadScores ConfidenceScorer::score(Model& model, const Task& task, uint64_t) {
   scores.method = "confidence";
   for (const auto& [site, mixer] : model.mixers()) {
     const auto& heads = mixer->heads();
+    if (!heads.empty() && !seen.sum_H.count(site)) throw UsageError("confidence: " + to_string(site) + " has no attention weights; choose another scorer");
     for (std::size_t i = 0; i < heads.size(); ++i)
       scores.heads[{site.stack, site.layer, heads[i]}] =
           seen.sum_H.at(site)[static_cast<int64_t>(i)].item<double>() / std::max(seen.tokens.at(site), 1.0);

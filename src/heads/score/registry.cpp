@@ -1,5 +1,6 @@
 #include "src/heads/score/confidence.h"
 #include "src/heads/score/direction.h"
+#include "src/heads/score/dynamic_importance.h"
 #include "src/heads/score/gradient.h"
 #include "src/heads/score/loss.h"
 #include "src/heads/score/lrp.h"
@@ -20,6 +21,7 @@ const Scorers& scorers() {
           .entry<MagnitudeProfile, MagnitudeProfileOptions>("magnitude_profile", "how far its rows stand out by their norms; needs no data", "2609.26177")
           .entry<NormScorer, NoOptions>("norm", "sum of the norms of its weights")
           .entry<ScalarScorer, NoOptions>("scalar", "the scale that its gate has learned", "2607.13425")
+          .entry<DynamicImportanceScorer, DynamicImportanceScorerOptions>("dynamic_importance", "mean importance that its gate gives to the head", "2108.01377")
           .entry<RelevanceScorer, RelevanceScorerOptions>("lrp", "share of an answer's relevance that goes through the head", "1905.09418")
           .entry<WandaScorer, WandaOptions>("wanda", "size of its output weights, each by the norm of what comes in", "2306.11695")
           .entry<RandomScorer, NoOptions>("random", "uniform numbers, the control");

@@ -41,7 +41,7 @@ nlohmann::ordered_json AverageStage::run(RunContext& context) {
   auto averaged = average_checkpoints(folder, options_.last);
   auto model = context.model(options_.model);
   load_tensors(*model, averaged.model, folder.string());
-  context.keep_model(stage, model);
+  context.keep_model(stage, model, context.model_options(options_.model));
   std::string steps;
   for (const auto step : averaged.steps) steps += (steps.empty() ? "" : ", ") + std::to_string(step);
   context.console().line("average", "the mean of " + options_.model + " at steps " + steps);

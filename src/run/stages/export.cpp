@@ -8,9 +8,11 @@
 #include <optional>
 
 #include "modules/base/nearest.h"
+#include "modules/model/frame_encoder.h"
 #include "src/checkpoint/checkpoint.h"
 #include "src/decode/pad.h"
 #include "src/decode/translate.h"
+#include "src/export/frames.h"
 #include "src/export/single_stack.h"
 #include "src/run/stages/stages.h"
 #include "src/spec/dump.h"
@@ -68,6 +70,20 @@ Ids rows_of(const Tensor& ids_BT) {
   const auto on_cpu = ids_BT.to(torch::kCPU, torch::kLong).contiguous();
   const auto* id = on_cpu.data_ptr<int64_t>();
   for (int64_t b = 0; b < on_cpu.size(0); ++b, id += on_cpu.size(1)) rows.emplace_back(id, id + on_cpu.size(1));
+  return rows;
+}
+
+// [B][T][F]
+nlohmann::json numbers_of(const Tensor& frames_BTF) {
+  auto rows = nlohmann::json::array();
+  const auto on_cpu = frames_BTF.to(torch::kCPU, torch::kFloat64).contiguous();
+  for (int64_t b = 0; b < on_cpu.size(0); ++b) {
+    auto& row = rows.emplace_back(nlohmann::json::array());
+    for (int64_t t = 0; t < on_cpu.size(1); ++t) {
+      const auto* first = on_cpu[b][t].const_data_ptr<double>();
+      row.push_back(std::vector<double>(first, first + on_cpu.size(2)));
+    }
+  }
   return rows;
 }
 
@@ -153,9 +169,14 @@ Compared compare_answers(Model& model, const Task& task, const std::string& spli
     auto inputs = task.batch(split, examples, torch::kCPU).inputs;
     if (!inputs.target_mask_BT.defined()) inputs.target_mask_BT = torch::ones_like(inputs.target_BT, torch::kBool);
     Forward run;
-    append(made.eager, best(model.logits({{}, {}, inputs.target_BT.to(model.device()), inputs.target_mask_BT.to(model.device())}, run)));
-    append(made.in_cpp, best(file.get_method("full")({inputs.target_BT, inputs.target_mask_BT}).toTensor()));
-    batches.push_back(nlohmann::json::array({rows_of(inputs.target_BT), rows_of(inputs.target_mask_BT)}));
+    const auto frames = inputs.side.find(frames_name);
+    const bool has_frames = frames != inputs.side.end();
+    const auto read = has_frames ? frames->second : inputs.target_BT;
+    Batch there{{}, {}, inputs.target_BT.to(model.device()), inputs.target_mask_BT.to(model.device())};
+    if (has_frames) there.side[frames_name] = read.to(model.device());
+    append(made.eager, best(model.logits(there, run)));
+    append(made.in_cpp, best(file.get_method("full")({read, inputs.target_mask_BT}).toTensor()));
+    batches.push_back(nlohmann::json::array({has_frames ? numbers_of(read) : nlohmann::json(rows_of(read)), rows_of(inputs.target_mask_BT)}));
   }
   made.in_python = in_python(python_answers, path, batches);
   return made;
@@ -168,6 +189,7 @@ void ExportStageOptions::describe(Fields& fields) {
   fields.add("file", file, "name of the file in exports/").means("absent: the stage's name and .pt");
   fields.add("split", split, "the sources whose translations are compared").one_of({"train", "valid", "test"});
   fields.add("compare", compare, "number of sources to compare").at_least(0).unit("examples").means("0: all");
+  fields.add("absorb", absorb, "multiply matrices that follow each other into one another, where an attention has such");
   fields.add("search", search, "the defaults of the file's translate methods");
 }
 
@@ -206,16 +228,18 @@ nlohmann::ordered_json ExportStage::run(RunContext& context) {
       options.target_tokenizer = translation->tokenizers().target;
     }
     options.files = files;
+    options.absorb = options_.absorb;
     options.sentences.assign(sources.begin(), sources.begin() + static_cast<int64_t>(std::min<std::size_t>(sources.size(), 20)));
     report = export_torchscript(*model, path, options);
     compared = compare_translations(*model, sources, options, path);
   } else {
-    report = export_single_stack(*model, path, task.writes(), files);
+    report = dynamic_cast<FrameEncoder*>(model.get()) ? export_frames(*model, path, files, options_.absorb)
+                                                      : export_single_stack(*model, path, task.writes(), files, options_.absorb);
     compared = compare_answers(*model, task, options_.split, options_.compare, path);
   }
   auto weights = path;
   weights.replace_extension(".safetensors");
-  write_safetensors(weights, named_tensors(*model), {{"heads", to_json(model->heads()).dump()}, {"model", dump(context.spec()).at("model").dump()}});
+  write_safetensors(weights, named_tensors(*model), {{"heads", to_json(model->heads()).dump()}, {"model", dump(context.model_options(options_.model)).dump()}});
 
   nlohmann::ordered_json result{{"file", path.filename().string()}, {"bytes", report.bytes}, {"max_difference", report.max_difference},
                                 {"compared", compared.eager.size()}};

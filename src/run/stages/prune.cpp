@@ -102,7 +102,7 @@ nlohmann::ordered_json MaskStage::run(RunContext& context) {
   const auto already = context.masked(options_.model);
   chosen.insert(chosen.end(), already.begin(), already.end());
   chosen = sorted_set(std::move(chosen));
-  context.keep_model(stage, model);
+  context.keep_model(stage, model, context.model_options(options_.model));
   const auto before = heads_of(there).size();
   context.console().line("mask", std::to_string(chosen.size()) + " of " + std::to_string(before) + " heads");
   return {{"masked", names_of(chosen)}, {"heads_before", before}, {"heads_after", before - chosen.size()}};
@@ -130,7 +130,7 @@ nlohmann::ordered_json PruneStage::run(RunContext& context) {
   const auto seconds = seconds_of(*model, task);
   const auto kept = without(there, removed);
   model->keep(kept);
-  context.keep_model(stage, model);
+  context.keep_model(stage, model, context.model_options(options_.model));
   const auto before = heads_of(there).size(), after = heads_of(kept).size();
   const auto share = 100.0 * static_cast<double>(parameters - model->parameter_count()) / static_cast<double>(parameters);
   const std::string method = options_.random                ? "random"

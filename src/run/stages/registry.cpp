@@ -13,6 +13,7 @@ const Stages& stages() {
           .entry<AblateStage, AblateStageOptions>("ablate", "masks heads one at a time and in sets, and measures each")
           .entry<MaskStage, MaskStageOptions>("mask", "masks heads: they stay, and are multiplied by 0")
           .entry<PruneStage, PruneStageOptions>("prune", "removes heads: the matrices become smaller")
+          .entry<ConvertStage, ConvertStageOptions>("convert", "makes attentions of another kind out of the trained ones")
           .entry<CurveStage, CurveStageOptions>("curve", "a metric against the number of heads left, by scores and at random")
           .entry<ExportStage, ExportStageOptions>("export", "writes the model as TorchScript and safetensors")
           .entry<RepeatStage, RepeatStageOptions>("repeat", "runs stages several times with other seeds");

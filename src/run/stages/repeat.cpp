@@ -97,7 +97,7 @@ nlohmann::ordered_json RepeatStage::run(RunContext& context) {
     if (!context.masked(last).empty())
       throw UsageError("repeat: the last repetition of " + in_quotes(stage) +
                        " ends with masked heads, which would be masked no longer after it; prune them");
-    context.keep_model(stage, context.model(last));
+    context.keep_model(stage, context.model(last), context.model_options(last));
   }
   for (int64_t i = 1; i <= times; ++i)  // they are within this stage's result now
     for (const auto& item : options_.stages.items)

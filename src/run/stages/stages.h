@@ -1,6 +1,7 @@
 #pragma once
 
 #include "src/ablate/ablate.h"
+#include "src/convert/convert.h"
 #include "src/heads/scorer.h"
 #include "src/measure/measure.h"
 #include "src/run/stage.h"
@@ -170,6 +171,7 @@ class CurveStage : public Stage {
 struct ExportStageOptions : Described<ExportStageOptions>, StageCommon {
   std::string file, split = "test";
   int64_t compare = 0;
+  bool absorb = true;
   SearchOptions search;
   void describe(Fields& fields) override;
   void rules(Problems& problems) const override;
@@ -185,6 +187,21 @@ class ExportStage : public Stage {
 
  private:
   ExportStageOptions options_;
+};
+
+struct ConvertStageOptions : Described<ConvertStageOptions>, StageCommon {
+  ConvertOptions convert;
+  void describe(Fields& fields) override;
+};
+
+/// The report of convert() (src/convert/convert.h), with "to"; later stages have the converted model.
+class ConvertStage : public Stage {
+ public:
+  explicit ConvertStage(const ConvertStageOptions& options) : options_(options) {}
+  nlohmann::ordered_json run(RunContext& context) override;
+
+ private:
+  ConvertStageOptions options_;
 };
 
 struct MeasureStageOptions : Described<MeasureStageOptions>, StageCommon {

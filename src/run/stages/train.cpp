@@ -4,6 +4,7 @@
 #include "src/run/stages/stages.h"
 #include "src/spec/dump.h"
 #include "src/terminal/format.h"
+#include "src/train/profile.h"
 
 namespace headlab {
 
@@ -22,11 +23,13 @@ nlohmann::ordered_json TrainStage::run(RunContext& context) {
   trainer.annotate = [&](nlohmann::json& state) {
     state["metrics_bytes"] = context.metrics_bytes();
     state["heads"] = to_json(model->heads());
-    state["model"] = dump(context.spec()).at("model");
+    state["model"] = dump(context.model_options(options_.model));
   };
   if (trainer.resume(folder)) {
     context.metrics_from(load_checkpoint_state(*latest_checkpoint(folder)).at("metrics_bytes"));
     context.console().line("train", "goes on from step " + with_commas(trainer.step()));
+  } else if (profile_residual(*model, shared.residual, context.task(options_.task), options.batch, context.seed_of(stage))) {
+    context.console().line("train", "scales of the residual sums begin at what the first batches give");
   }
   TrainReport last;
   const bool done = trainer.run(
@@ -48,7 +51,7 @@ nlohmann::ordered_json TrainStage::run(RunContext& context) {
       },
       [&] { return context.stop_asked(); });
   if (!done) throw Interrupted("at step " + with_commas(trainer.step()) + ": saved");
-  context.keep_model(stage, model);
+  context.keep_model(stage, model, context.model_options(options_.model));
   nlohmann::ordered_json result{{"steps", trainer.step()}, {"tokens", trainer.tokens()}, {"seconds", trainer.seconds()}};
   if (trainer.seconds() > 0) result["tokens_per_s"] = static_cast<double>(trainer.tokens()) / trainer.seconds();
   result["loss"] = last.loss;

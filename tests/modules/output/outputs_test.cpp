@@ -228,7 +228,9 @@ TEST_CASE("a model whose output is not over the vocabulary can't generate, and s
   Forward run;
   CHECK_THROWS_WITH(model->stepper({}, run),
                     "model.output: a model whose output is \"tags\" can't generate text; expected language_model");
-  CHECK_THROWS_WITH(make_model(model_choice("decoder_only", options)),
+  auto without_classes = small_context();
+  without_classes.classes = 0;
+  CHECK_THROWS_WITH(make_model(model_choice("decoder_only", options), without_classes),
                     ContainsSubstring("model.output: expected at least one class, got 0"));
 }
 

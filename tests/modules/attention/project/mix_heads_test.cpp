@@ -117,6 +117,7 @@ TEST_CASE("the cache holds the components alone") {
     attention->forward(call);
     REQUIRE(state.stored.size() == 2);
     for (const auto& stored : state.stored) CHECK(stored.sizes() == at::IntArrayRef{B, components, T, D / H});
+    CHECK(attention->cache_numbers() * H == components * make_attention(unmixed(H), D)->cache_numbers());  // h'/h of it
   }
 }
 
