@@ -19,6 +19,7 @@
 #include "modules/attention/project/fuse_groups.h"
 #include "modules/attention/project/standard.h"
 #include "modules/attention/weigh/dot_product.h"
+#include "modules/base/clash.h"
 
 namespace headlab {
 namespace {
@@ -49,11 +50,6 @@ std::vector<Part> parts_of(const AttentionOptions& options) {
     add(gates(), options.gates.items[i], "gates[" + std::to_string(i) + "]");
   add(mixes(), options.mix, "mix");
   return parts;
-}
-
-bool names(const std::string& pattern, const std::string& entry) {
-  return pattern == entry || (pattern.size() > 1 && pattern.substr(pattern.size() - 2) == ".*" &&
-                              entry.compare(0, pattern.size() - 1, pattern, 0, pattern.size() - 1) == 0);
 }
 
 /// Whether the adapter acts before positions and the cache (Adapter::store).
@@ -155,7 +151,7 @@ void attention_rules(const AttentionOptions& options, int64_t width, bool cross,
   for (const auto& part : parts)
     for (const auto& clash : part.traits->clashes)
       for (const auto& other : parts)
-        if (&other != &part && names(clash.with, other.name))
+        if (&other != &part && speaks_of(clash, other.name))
           problems.add(at(part.field), part.name + " can't stand beside " + other.name + ": " + clash.why);
   bool routed = false;
   std::string planner;  // the gate that gives heads their windows

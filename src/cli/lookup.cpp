@@ -2,6 +2,7 @@
 
 #include "modules/embedding/embedding.h"
 #include "modules/output/output.h"
+#include "modules/recurrent/energy.h"
 #include "src/cli/command.h"
 #include "src/cli/lookup.h"
 #include "src/convert/conversion.h"
@@ -11,6 +12,7 @@
 #include "src/spec/catalogue_text.h"
 #include "src/spec/schema.h"
 #include "src/task/classification.h"
+#include "src/task/frames.h"
 #include "src/task/generated.h"
 #include "src/task/language_model.h"
 #include "src/task/span.h"
@@ -28,7 +30,7 @@ std::vector<const Catalogue*> slots() {
           &residual_catalogue(), &block_catalogue(), &mixer_catalogue(), &added_position_catalogue(), &output_catalogue(),
           &task_catalogue(),
           &translation_data_catalogue(), &plain_text_catalogue(), &labelled_text_catalogue(), &tagged_text_catalogue(),
-          &span_catalogue(), &generator_catalogue(),
+          &span_catalogue(), &frame_source_catalogue(), &generator_catalogue(), &energy_catalogue(),
           &stage_catalogue(), &scorer_catalogue(), &measure_catalogue(), &conversion_catalogue(), &optimizer_catalogue(), &schedule_catalogue(),
           &penalty_catalogue(), &head_mask_catalogue(), &augmentation_catalogue()};
 }

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 
+#include "modules/base/clash.h"
 #include "modules/base/error.h"
 #include "modules/base/nearest.h"
 #include "src/spec/dump.h"
@@ -85,23 +87,37 @@ void add_rows(Options& options, const std::string& prefix, int depth, Rows& rows
 
 std::vector<std::string> entry_row(const EntryInfo& entry) { return {entry.name, entry.summary, entry.paper}; }
 
-/// What an entry combines with is what it does not exclude.
-std::string limits_text(const EntryInfo& entry) {
-  std::string text;
-  for (const auto& note : entry.notes) text += "  " + note + "\n";
-  for (const auto& clash : entry.clashes) text += "  not beside " + clash.with + ": " + clash.why + "\n";
-  return text.empty() ? text : "\n" + text;
+/// Slots of which a model has an entry each.
+bool is_part_of_a_model(const std::string& slot) {
+  static const std::set<std::string> parts{"project", "adapter", "position", "score", "normalise", "gate", "mix", "mixer", "block",
+                                           "residual", "norm", "feed_forward", "added_position"};
+  return parts.count(slot) == 1;
 }
 
-std::string entry_text(const EntryInfo& entry, bool full) {
+/// What an entry of `slot` combines with.
+std::string combines_text(const Catalogue& slot, const EntryInfo& entry, const std::vector<const Catalogue*>& slots) {
+  if (!is_part_of_a_model(slot.slot)) return "";
+  std::vector<std::string> lines = entry.notes;
+  for (const auto& clash : entry.clashes) lines.push_back("not beside " + clash.with + ": " + clash.why);
+  const auto name = slot.slot + "." + entry.name;
+  for (const Catalogue* other : slots)
+    for (const EntryInfo& one : other->entries)
+      for (const auto& clash : one.clashes)
+        if (&one != &entry && speaks_of(clash, name)) lines.push_back("not beside " + other->slot + "." + one.name + ": " + clash.why);
+  std::string text = lines.empty() ? "\n  combines with every entry of the other slots\n" : "\n  combines with the entries of the other slots, but:\n";
+  for (const auto& line : lines) text += "    " + line + "\n";
+  return text;
+}
+
+std::string entry_text(const Catalogue& slot, const EntryInfo& entry, const std::vector<const Catalogue*>& slots, bool full) {
   std::string text = table({entry_row(entry)}, "");
-  return full ? text + "\n" + options_text(*entry.options()) + limits_text(entry) : text;
+  return full ? text + "\n" + options_text(*entry.options()) + combines_text(slot, entry, slots) : text;
 }
 
-std::string slot_text(const Catalogue& slot, bool full) {
+std::string slot_text(const Catalogue& slot, const std::vector<const Catalogue*>& slots, bool full) {
   std::string text;
   if (full) {
-    for (const EntryInfo& entry : slot.entries) text += (text.empty() ? "" : "\n") + entry_text(entry, true);
+    for (const EntryInfo& entry : slot.entries) text += (text.empty() ? "" : "\n") + entry_text(slot, entry, slots, true);
     return text;
   }
   Rows rows;
@@ -114,10 +130,9 @@ std::string all_text(const std::vector<const Catalogue*>& slots, bool full) {
   std::string text;
   for (const Catalogue* slot : slots) {
     rows.push_back({slot->slot, slot->summary, listed(slot->names())});
-    text += (text.empty() ? "" : "\n") + slot->slot + ": " + slot->summary + "\n\n" + slot_text(*slot, true);
+    text += (text.empty() ? "" : "\n") + slot->slot + ": " + slot->summary + "\n\n" + slot_text(*slot, slots, true);
   }
-  if (!full) return table(rows, "");
-  return "Entries of different slots stand in one model unless one of them says otherwise below.\n\n" + text;
+  return full ? text : table(rows, "");
 }
 
 }  // namespace
@@ -137,9 +152,9 @@ std::string catalogue_text(const std::vector<const Catalogue*>& slots, const std
   for (const Catalogue* slot : slots) {
     names.push_back(slot->slot);
     if (slot->slot != name) continue;
-    if (dot == std::string::npos) return slot_text(*slot, full);
+    if (dot == std::string::npos) return slot_text(*slot, slots, full);
     std::string entry = what.substr(dot + 1);
-    if (const EntryInfo* found = slot->find(entry)) return entry_text(*found, full);
+    if (const EntryInfo* found = slot->find(entry)) return entry_text(*slot, *found, slots, full);
     throw UsageError(unknown_name(slot->slot, entry, slot->names()));
   }
   throw UsageError(unknown_name("slot", name, names));

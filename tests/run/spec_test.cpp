@@ -62,7 +62,7 @@ TEST_CASE("wrong specs of real runs get these messages, word for word") {
        R"(x.json:2:88: model.encoder.attention.heads: expected a divisor of d_model (16), or a head_width beside it, got 3; nearest d_model: 15, 18
 1 mistake, nothing was run)"},
       {model_spec(R"({"type": "encoder_decoder", "d_model": 16, "encoder": {"attention": {"heads": 4, "position": "ropee"}}, "decoder": {"attention": {"heads": 4}, "cross_attention": {"heads": 4}}})"),
-       R"(x.json:2:103: model.encoder.attention.position: unknown position "ropee"; did you mean "rope"? (exists: none, rope, alibi, offset, transformer_xl)
+       R"(x.json:2:103: model.encoder.attention.position: unknown position "ropee"; did you mean "rope"? (exists: none, rope, adarope, alibi, offset, transformer_xl)
 1 mistake, nothing was run)"},
       {model_spec(R"({"type": "encoder_decoder", "d_model": 16, "encoder": {"attention": {"heads": 16, "position": "rope"}}, "decoder": {"attention": {"heads": 4}, "cross_attention": {"heads": 4}}})"),
        R"(x.json:2:104: model.encoder.attention.position: rope: expected an even head width, got 1
@@ -98,7 +98,7 @@ TEST_CASE("wrong specs of real runs get these messages, word for word") {
        R"(x.json:2:172: model.encoder.attention.gates[0].k: expected at most the number of heads (4), got 5
 1 mistake, nothing was run)"},
       {model_spec(R"({"type": "encoder_decoder", "d_model": 16, "encoder": {"attention": {"heads": 4, "project": "experts", "mix": "experts", "gates": ["route_experts", "scalar"]}}, "decoder": {"attention": {"heads": 4}, "cross_attention": {"heads": 4}}})"),
-       R"(x.json:2:149: model.encoder.attention.gates[0]: gate.route_experts can't stand beside gate.scalar: its heads differ from token to token
+       R"(x.json:2:141: model.encoder.attention.gates[0]: gate.route_experts can't stand beside gate.scalar: its heads differ from token to token
 1 mistake, nothing was run)"},
       {model_spec(R"({"type": "encoder_decoder", "d_model": 16, "encoder": {"attention": {"heads": 4, "gates": [{"type": "hard_concrete", "stretch_low": 0.1}]}}, "decoder": {"attention": {"heads": 4}, "cross_attention": {"heads": 4}}})"),
        R"(x.json:2:142: model.encoder.attention.gates[0].stretch_low: expected a number below 0, got 0.1
@@ -110,10 +110,10 @@ TEST_CASE("wrong specs of real runs get these messages, word for word") {
        R"(x.json:2:49: model.dropout: expected a number in [0, 1), got 1
 1 mistake, nothing was run)"},
       {model_spec(R"({"d_model": 16})"),
-       R"(x.json:2:10: model: expected a "type", the name of a model (exists: encoder_decoder, decoder_only, encoder_only)
+       R"(x.json:2:10: model: expected a "type", the name of a model (exists: encoder_decoder, decoder_only, encoder_only, frame_encoder, frame_transcriber)
 1 mistake, nothing was run)"},
       {model_spec(R"("transformer")"),
-       R"(x.json:2:10: model: unknown model "transformer" (exists: encoder_decoder, decoder_only, encoder_only)
+       R"(x.json:2:10: model: unknown model "transformer" (exists: encoder_decoder, decoder_only, encoder_only, frame_encoder, frame_transcriber)
 1 mistake, nothing was run)"},
       {stages_spec(R"([{"train": {"steps": -1}}])"),
        R"(x.json:3:32: stages[0].train.steps: expected an integer of at least 0 (steps), got -1
@@ -146,7 +146,7 @@ TEST_CASE("wrong specs of real runs get these messages, word for word") {
        R"(x.json:3:63: stages[0].prune.select.threshold: random heads have no scores; use fraction or count
 1 mistake, nothing was run)"},
       {stages_spec(R"([{"prun": {}}])"),
-       R"(x.json:3:13: stages[0]: unknown stage "prun"; did you mean "prune"? (exists: train, average, evaluate, measure, score, ablate, mask, prune, curve, export, repeat)
+       R"(x.json:3:13: stages[0]: unknown stage "prun"; did you mean "prune"? (exists: train, average, evaluate, measure, score, ablate, mask, prune, convert, curve, export, repeat)
 1 mistake, nothing was run)"},
       {stages_spec(R"([{"train": {}}, {"ablate": {"random": {"sets": 3, "like": "closed"}}}])"),
        R"(x.json:3:69: stages[1].ablate.random.like: no earlier stage is called "closed"

@@ -33,7 +33,9 @@ TEST_CASE("an entry in full has its options with types, ranges, units, defaults 
         "\n"
         "  option     takes                       default   meaning\n"
         "  base       a number above 1 (tokens)   10000     the longest wavelength over 2 pi\n"
-        "  fraction   a number in (0, 1]          1         how much of a head is rotated\n");
+        "  fraction   a number in (0, 1]          1         how much of a head is rotated\n"
+        "\n"
+        "  combines with every entry of the other slots\n");
   CHECK_THAT(list("stage", true), ContainsSubstring("absent: a tenth of steps"));
   CHECK_THAT(list("", true), ContainsSubstring("an integer of at least 1   required   longest sequence"));
   CHECK_THAT(list("position.none", true), ContainsSubstring("no options"));
@@ -50,4 +52,12 @@ TEST_CASE("a slot or entry that does not exist is refused with the nearest") {
                     "unknown slot \"positions\"; did you mean \"position\"? (exists: position, stage)");
   CHECK_THROWS_WITH(list("stage.trian"),
                     "unknown stage \"trian\"; did you mean \"train\"? (exists: train, prune, evaluate)");
+}
+
+TEST_CASE("an entry in full says what it can't stand beside, and what can't stand beside it") {
+  Catalogue gates{"gate", "", {{"windows", "a window", "", [] { return std::make_shared<toy::RopeOptions>(); }, {"in self-attentions alone"}, {{"mix.*", "it is a toy"}}}}};
+  Catalogue mixes{"mix", "", {{"sum", "adds", "", [] { return std::make_shared<toy::RopeOptions>(); }, {}, {}}}};
+  CHECK_THAT(catalogue_text({&gates, &mixes}, "gate.windows", true),
+             ContainsSubstring("  combines with the entries of the other slots, but:\n    in self-attentions alone\n    not beside mix.*: it is a toy\n"));
+  CHECK_THAT(catalogue_text({&gates, &mixes}, "mix.sum", true), ContainsSubstring("    not beside gate.windows: it is a toy\n"));
 }

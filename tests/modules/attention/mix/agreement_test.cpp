@@ -198,16 +198,16 @@ TEST_CASE("EM routing learns to leave out three of eight heads, others at each t
     CAPTURE(seed);
     EmAgreementOptions options;
     options.capsules = 4;
-    const auto learned = [&](const std::string& input, int64_t iterations) {
-      options.input = input;
+    options.input = "linear";  // so that nothing but the routing can tell outliers
+    const auto learned = [&](int64_t iterations) {
       options.iterations = iterations;
       return left_after_learning(*std::make_shared<EmAgreement>(options, shape_of(8, 8, 8)), seed, 3);
     };
     const auto linear = left_after_learning(*std::make_shared<Concatenate>(ConcatenateOptions(), shape_of(8, 8, 8)), seed, 3);
-    const auto em = learned("linear", 3), one_round = learned("linear", 1), with_tanh = learned("tanh", 3), tanh_alone = learned("tanh", 1);
-    CAPTURE(linear, em, one_round, with_tanh, tanh_alone);
+    const auto em = learned(3), one_round = learned(1);
+    CAPTURE(linear, em, one_round);
     CHECK(em <= 0.5 * linear);
-    CHECK(one_round > 0.5 * linear);  // linear maps alone: it is the routing that does it
+    CHECK(one_round > 0.5 * linear);
   }
 }
 
