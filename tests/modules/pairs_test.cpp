@@ -1,5 +1,6 @@
 // Any two entries of different slots stand in one model, or a rule says why not. Those refusals are read as text:
-// tests/modules/pairs.txt; HEADLAB_WRITE_PAIRS=1 writes it anew.
+// tests/modules/pairs.txt; with HEADLAB_WRITE_PAIRS=1 they are printed ("refused ...") and nothing is compared. Label: [pairs].
+// 1,765 pairs take a minute and a half of one core, of a budget of five: a pair may take a sixth of a second.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>

@@ -45,9 +45,9 @@ const Gates& gates() {
                      .clashes = {{"gate.native_sparse", "a token picks its heads once"},
                                  {"adapter.mix_heads", "its heads read the keys of all heads, so that none has tokens of its own"}}})
           .entry<RouteExperts, RouteExpertsOptions>(
-              "route_experts", "each token picks its k experts", "2210.05144",
+              "route_experts", "each token picks its k experts; with the project experts and the mix experts", "2210.05144",
               Traits{.not_masked_equals_removed = "tokens that chose a removed expert choose another one instead",
-                     .clashes = {{"gate.*", "its heads differ from token to token"}, {"adapter.*", "its heads differ from token to token"}}});
+                     .clashes = {{"gate.*", "its heads differ from token to token"}}});
   return registry;
 }
 const Catalogue& gate_catalogue() { return gates().catalogue(); }

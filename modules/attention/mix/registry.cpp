@@ -14,7 +14,7 @@ const Mixes& mixes() {
           .entry<Concatenate, ConcatenateOptions>("concatenate", "concatenation times W_O", "1706.03762")
           .entry<LowRankMix, LowRankMixOptions>("low_rank", "concatenation times W_O and a product of two narrow matrices", "2106.09685")
           .entry<GroupedAverage, GroupedAverageOptions>("grouped_average", "some heads at a time times one W_O, averaged", "2507.07694")
-          .entry<ExpertsMix, NoOptions>("experts", "the chosen experts' own output matrices, weighted", "2210.05144")
+          .entry<ExpertsMix, NoOptions>("experts", "the chosen experts' own output matrices, weighted; with the project experts and the gate route_experts", "2210.05144")
           .entry<DynamicAgreement, DynamicAgreementOptions>(
               "dynamic_agreement", "capsules that maps of all heads' outputs agree on, by dynamic routing", "1904.03100",
               Traits{.clashes = {no_experts}})

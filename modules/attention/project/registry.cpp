@@ -20,7 +20,8 @@ const Projects& projects() {
           .entry<Collaborative, CollaborativeOptions>(
               "collaborative", "heads share the dimensions of queries and keys, and weigh each their own way", "2006.16362")
           .entry<ExpertsProject, ExpertsProjectOptions>(
-              "experts", "a query for each expert that a token chose, one key and value for all", "2210.05144")
+              "experts", "a query for each expert that a token chose, one key and value for all; with the gate route_experts and the mix experts", "2210.05144",
+              Traits{.clashes = {{"adapter.*", "its heads differ from token to token"}}})
           .entry<HeadEmbeddings, HeadEmbeddingsOptions>(
               "head_embeddings", "one query, key and value, and vectors that make them each head's own", "2310.07911")
           .entry<Simulated, SimulatedOptions>("simulated", "many wide heads made of a few projected ones", "2507.07694");
