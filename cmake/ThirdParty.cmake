@@ -26,6 +26,16 @@ add_library(headlab::sentencepiece INTERFACE IMPORTED GLOBAL)
 target_include_directories(headlab::sentencepiece SYSTEM INTERFACE "${SENTENCEPIECE_INCLUDE}")
 target_link_libraries(headlab::sentencepiece INTERFACE "${SENTENCEPIECE_TRAIN_LIBRARY}" "${SENTENCEPIECE_LIBRARY}")
 
+# libsndfile reads recordings; its CMake package is not in every distribution.
+find_path(SNDFILE_INCLUDE sndfile.h)
+find_library(SNDFILE_LIBRARY sndfile)
+if(NOT SNDFILE_INCLUDE OR NOT SNDFILE_LIBRARY)
+  headlab_missing("libsndfile" libsndfile1-dev)
+endif()
+add_library(headlab::sndfile INTERFACE IMPORTED GLOBAL)
+target_include_directories(headlab::sndfile SYSTEM INTERFACE "${SNDFILE_INCLUDE}")
+target_link_libraries(headlab::sndfile INTERFACE "${SNDFILE_LIBRARY}")
+
 # Optional. Training took 0.86 of the time with it; sanitizers bring their own allocator.
 if(HEADLAB_TCMALLOC AND NOT HEADLAB_SANITIZE)
   find_library(TCMALLOC_LIBRARY NAMES tcmalloc_minimal libtcmalloc_minimal.so.4)

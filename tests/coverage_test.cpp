@@ -32,7 +32,8 @@ const std::vector<std::string> components{
     "decoding: greedy and beam", "decoding: sampling", "average of checkpoints", "cost: parameters, operations, memory",
     "precision: float64, bfloat16, float16", "positions: rotary, with frequencies of each head",
     "gates: heads that keep the tokens that picked them", "gates and mixers: heads by the length of a text",
-    "gates: importances of heads for each token"};
+    "mixers: n-grams, alone and beside attention heads",
+    "gates: importances of heads for each token", "decoders: recurrent, with heads", "losses: CTC"};
 
 const std::vector<std::string> cases{
     "nan-grad-masked-row", "batch-changes-text", "dropout-in-eval", "prune-whole-layer", "score-twice", "mask-ignored-on-fast-path",

@@ -80,14 +80,15 @@ std::vector<std::string> messages_in(const fs::path& file, const std::string& na
   const auto text = read_file(file);
   std::vector<std::string> found;
   for (const std::string call :
-       {"UsageError(", "FileError(", "ShapeError(", "wrong_shape(", "Interrupted(", "problems.add("})
+       {"UsageError(", "FileError(", "ShapeError(", "wrong_shape(", "Interrupted(", "problems.add(", "around.problem(",
+        "around.beside("})
     for (auto at = text.find(call); at != std::string::npos; at = text.find(call, at + 1)) {
       if (at > 0 && (std::isalnum(static_cast<unsigned char>(text[at - 1])) || text[at - 1] == '_')) continue;
       const auto arguments = arguments_at(text, at + call.size() - 1);
       std::string message;
       if (call == "wrong_shape(" && arguments.size() > 1)
         message = as_read(arguments[0]) + ": expected " + as_read(arguments[1]) + ", got …";
-      else if (call == "problems.add(" && arguments.size() > 1)
+      else if ((call == "problems.add(" || call.rfind("around.", 0) == 0) && arguments.size() > 1)
         message = as_read(arguments[1]);
       else
         message = as_read(arguments[0]);

@@ -4,41 +4,16 @@
 #include <cmath>
 #include <numeric>
 
-#include "modules/attention/gate/keeps_tokens.h"
-#include "modules/attention/weigh/kept.h"
 #include "modules/attention/head_scale.h"
-#include "modules/attention/besides.h"
+#include "modules/attention/observers.h"
+#include "modules/attention/weigh/kept.h"
 #include "modules/tensor/relevance.h"
 #include "modules/tensor/torch.h"
 
 namespace headlab {
 namespace {
 
-/// The taps of the gates that must see one call, until its end.
-class Observers {
- public:
-  Observers(const std::vector<std::shared_ptr<Gate>>& gates, const AttentionCall& call, const std::vector<int64_t>& group_of)
-      : taps_(call.run.taps), before_(taps_.size()) {
-    for (const auto& gate : gates)
-      if (auto tap = gate->observer(call, group_of)) {
-        taps_.push_back(tap.get());
-        own_.push_back(std::move(tap));
-      }
-  }
-  ~Observers() { taps_.resize(before_); }
-  Observers(const Observers&) = delete;
-  Observers& operator=(const Observers&) = delete;
-
- private:
-  std::vector<Tap*>& taps_;
-  std::size_t before_;
-  std::vector<std::unique_ptr<Tap>> own_;
-};
-
-/// Where each token stands among those that its group keeps; -1 before the first.
-Tensor places_among(const Tensor& held_BGS) { return held_BGS.to(torch::kLong).cumsum(-1) - 1; }
-
-/// The same of the tokens of a call, after those that are cached.
+/// Where each token of a call stands among those that its group keeps, after those that are cached.
 Tensor own_places(const HeadPlan& plan, const AttentionCall& call) {
   const auto places = places_among(plan.held_BGS);
   if (!call.state || call.state->empty()) return places;
@@ -52,18 +27,13 @@ Tensor of_queries(const Tensor& of_keys_BHS, const Tensor& q_BHTK, bool from_sta
   return of_keys_BHS.slice(2, of_keys_BHS.size(2) - q_BHTK.size(2));
 }
 
-/// The gate whose heads keep some tokens alone; nullptr: there is none.
-const KeepsTokens* keeper(const std::vector<std::shared_ptr<Gate>>& gates) {
-  for (const auto& gate : gates)
-    if (const auto* keeps = dynamic_cast<const KeepsTokens*>(gate.get())) return keeps;
-  return nullptr;
-}
-
 }  // namespace
 
 void AttentionOptions::describe(Fields& fields) {
   fields.add("heads", heads, "number of attention heads").at_least(1);
-  fields.add("head_width", head_width, "width of a head's queries and keys").at_least(1).means("absent: d_model / heads");
+  fields.add("head_width", head_width, "width of a head's queries and keys")
+      .at_least(1)
+      .means("absent: d_model / heads");
   fields.add("value_width", value_width, "width of a head's values, and so of its output")
       .at_least(1)
       .means("absent: head_width");
@@ -83,8 +53,8 @@ Attention::Attention(const AttentionOptions& options, int64_t width, int64_t mem
   shape_->cross = cross;
   shape_->original_heads = options.heads;
   if (!options.head_width && width % options.heads != 0)
-    throw ShapeError("attention.heads: expected a divisor of d_model (" + std::to_string(width) + ") or a head_width, got " +
-                     std::to_string(options.heads));
+    throw ShapeError("attention.heads: expected a divisor of d_model (" + std::to_string(width) +
+                     ") or a head_width, got " + std::to_string(options.heads));
   shape_->head_width = options.head_width.value_or(width / options.heads);
   shape_->value_width = options.value_width.value_or(shape_->head_width);
   if (kept) {
@@ -119,11 +89,14 @@ Tensor Attention::forward(const AttentionCall& given) {
   HeadPlan plan;
   for (const auto& gate : gates_) gate->plan(plan, call);
   if (is_training())
-    for (const auto& adapter : adapters_)
-      if (auto* adds = dynamic_cast<AddsLoss*>(adapter.get())) adds->add_loss(call);
+    for (const auto& adapter : adapters_) adapter->add_loss(call);
+  const bool packs = plan.held_BGS.defined() && packs_kept();
+  if (packs)
+    if (const auto y = over_kept(plan, call); y.defined()) return y;
 
   const bool from_start = !call.goes_on && (!call.state || call.state->empty());
-  const bool remembered = call.state && call.state->fixed && !call.state->empty(), reads_stored = project->reads_stored();
+  const bool remembered = call.state && call.state->fixed && !call.state->empty(),
+             reads_stored = project->reads_stored();
   const auto prepare = [&](std::vector<Tensor> kv, const Tensor& positions) {
     for (const auto& adapter : adapters_) kv = adapter->store(std::move(kv));
     kv[0] = position->rotate(kv[0], positions);
@@ -142,7 +115,8 @@ Tensor Attention::forward(const AttentionCall& given) {
     } else {
       const auto memory_BSD = run.see(At::memory, call.site, call.memory_BSD, &call);
       if (memory_BSD.dim() != 3 || memory_BSD.size(2) != shape_->memory_width)
-        throw wrong_shape(to_string(call.site) + ".memory", "[B, S, " + std::to_string(shape_->memory_width) + "]", memory_BSD);
+        throw wrong_shape(to_string(call.site) + ".memory", "[B, S, " + std::to_string(shape_->memory_width) + "]",
+                          memory_BSD);
       q = project->query(x_BTD, plan);
       stored = project->remember(memory_BSD);
     }
@@ -151,7 +125,11 @@ Tensor Attention::forward(const AttentionCall& given) {
       std::move(kv.begin(), kv.end(), stored.begin());
     }
     if (plan.held_BGS.defined()) stored.push_back(plan.held_BGS.unsqueeze(-1));
-    if (call.state) {
+    if (call.state && packs) {
+      const auto split = kept_split();
+      append_kept(*call.state, split, stored);
+      stored = unpacked(*call.state, split);
+    } else if (call.state) {
       call.state->append(stored);
       stored = call.state->stored;
     }
@@ -166,7 +144,8 @@ Tensor Attention::forward(const AttentionCall& given) {
   auto kv = project->read(stored);
   if (reads_stored)
     kv = prepare(std::move(kv), plan.own_places ? places_among(held_BGS)
-                                                : remembered ? call.k_pos : key_positions(call, kv[0], from_start));
+                                : remembered    ? call.k_pos
+                                                : key_positions(call, kv[0], from_start));
   auto group_of = plan.chosen_BTk.defined() ? std::vector<int64_t>(q.size(1), 0) : shape_->group_of;
   for (const auto& adapter : adapters_) {
     q = adapter->query(q);
@@ -181,7 +160,8 @@ Tensor Attention::forward(const AttentionCall& given) {
 
   const auto added = bias(call, q, stored, from_start);
   Tensor z;
-  if (held_BGS.defined() && from_start && !added.defined()) z = attend_to_kept(*weigh, q, k, v, group_of, held_BGS, plan, call);
+  if (held_BGS.defined() && from_start && !added.defined())
+    z = attend_to_kept(*weigh, q, k, v, group_of, held_BGS, kept_split(), plan, call);
   if (!z.defined()) {
     if (held_BGS.defined()) {  // a head sees the tokens that it keeps, and is asked by those alone
       const auto held_BHS = pick(held_BGS, 1, shape_->group_of);
@@ -190,6 +170,11 @@ Tensor Attention::forward(const AttentionCall& given) {
     }
     z = weigh->forward(q, k, v, group_of, plan, added, call, from_start);
   }
+  return output(z, plan, call);
+}
+
+Tensor Attention::output(Tensor z, const HeadPlan& plan, const AttentionCall& call) {
+  auto& run = call.run;
   z = run.see(At::z, call.site, z, &call);
   for (const auto& gate : gates_) z = gate->weigh(z, plan, call);
   z = scaled(z, plan, call);
@@ -212,13 +197,26 @@ Tensor Attention::key_positions(const AttentionCall& call, const Tensor& k_BGSK,
   return place - place.slice(0, -1) + call.q_pos.slice(-1, -1);
 }
 
-Tensor Attention::bias(const AttentionCall& call, const Tensor& q_BHTK, const std::vector<Tensor>& stored, bool from_start) const {
+Tensor Attention::bias(const AttentionCall& call, const Tensor& q_BHTK, const std::vector<Tensor>& stored,
+                       bool from_start) const {
   auto bias = project->bias(stored);
   if (position->has_bias()) {
     const auto by_place = position->bias(q_BHTK, call.q_pos, key_positions(call, stored.front(), from_start));
     bias = bias.defined() ? bias + by_place : by_place;
   }
   return bias.defined() ? bias.to(q_BHTK.scalar_type()) : bias;
+}
+
+int64_t Attention::cache_numbers() const {
+  const auto numbers = project->cache_numbers().value_or(shape_->G() * (shape_->head_width + shape_->value_width));
+  if (!packs_kept()) return numbers;
+  const auto kept = kept_H();
+  double of_groups = 0;
+  for (int64_t group = 0; group < shape_->G(); ++group) {
+    const auto head = std::find(shape_->group_of.begin(), shape_->group_of.end(), group) - shape_->group_of.begin();
+    of_groups += kept[static_cast<std::size_t>(head)];
+  }
+  return std::llround(of_groups / static_cast<double>(shape_->G()) * static_cast<double>(numbers));
 }
 
 void Attention::absorb() {
@@ -249,12 +247,11 @@ void Attention::keep(const std::vector<int64_t>& heads) {
   std::vector<int64_t> positions;
   for (auto head : heads) {
     const auto found = std::find(shape_->heads.begin(), shape_->heads.end(), head);
-    if (found == shape_->heads.end())
-      throw ShapeError("keep: head " + std::to_string(head) + " is not there");
+    if (found == shape_->heads.end()) throw ShapeError("keep: head " + std::to_string(head) + " is not there");
     positions.push_back(found - shape_->heads.begin());
   }
   for (const auto& gate : gates_) gate->keep(positions);
-  if (auto* own = dynamic_cast<OwnUnits*>(project.get())) own->keep(positions);
+  project->keep(positions);
   const auto where = axes();
   const auto groups = keep_heads(*shape_, positions);
   keep_units(*this, where, positions, groups);
@@ -285,13 +282,16 @@ int64_t Attention::flops(int64_t T, int64_t S, bool causal) const {
     count += gate->flops(T);
   }
   int64_t pairs = 0, of_keys = project->flops(0, S, outline.slots);
-  const auto seen = [&](int64_t head) { return seen_pairs(T, S, causal, outline.window_H.empty() ? 0 : outline.window_H[head]); };
-  if (const auto* keeps = keeper(gates_)) {
+  const auto seen = [&](int64_t head) {
+    return seen_pairs(T, S, causal, outline.window_H.empty() ? 0 : outline.window_H[head]);
+  };
+  if (const auto shares = kept_H(); !shares.empty()) {
+    // n of T tokens: n (n + 1) / 2 pairs of T (T + 1) / 2 where causal, n^2 of T^2 where not
     double of_heads = 0, kept = 0;
-    const auto kept_H = keeps->kept_H();
-    for (int64_t head = 0; head < H; ++head) {  // n of T tokens: n (n + 1) / 2 pairs of T (T + 1) / 2 where causal, n^2 of T^2 where not
-      const auto share = kept_H[head];
-      of_heads += share * (share * static_cast<double>(seen(head)) + (causal ? (1 - share) * static_cast<double>(T) / 2 : 0));
+    for (int64_t head = 0; head < H; ++head) {
+      const auto share = shares[head];
+      of_heads +=
+          share * (share * static_cast<double>(seen(head)) + (causal ? (1 - share) * static_cast<double>(T) / 2 : 0));
       kept += share / static_cast<double>(H);
     }
     pairs = std::llround(of_heads);
@@ -317,7 +317,8 @@ void copy_tensors(const torch::nn::Module& from, torch::nn::Module& to) {
       const auto* tensor = source.find(item.key());
       if (!tensor) throw std::logic_error("copy_tensors: no tensor " + item.key());
       item.value().set_data(tensor->detach().clone());
-      if (item.value().is_leaf() && tensor->is_floating_point()) item.value().set_requires_grad(tensor->requires_grad());
+      if (item.value().is_leaf() && tensor->is_floating_point())
+        item.value().set_requires_grad(tensor->requires_grad());
     }
   };
   copy(from.named_parameters(), to.named_parameters());

@@ -18,6 +18,8 @@ struct AttentionOptions : Described<AttentionOptions> {
   void describe(Fields& fields) override;
 };
 
+struct KeptSplit;  // weigh/kept.h
+
 /// The walk that every head variant shares:
 ///   plan -> project -> (cache) -> adapters -> position -> weigh -> gates -> scale -> mix
 /// x_BTD, memory_BSD -> y_BTD. Each step is a slot (slots.h); a variant is an entry of a slot.
@@ -33,9 +35,8 @@ class Attention : public Mixer {
   void keep(const std::vector<int64_t>& heads) override;
   HeadAxes axes() const override;
   int64_t flops(int64_t T, int64_t S, bool causal) const override;
-  int64_t cache_numbers() const override {
-    return project->cache_numbers().value_or(shape_->G() * (shape_->head_width + shape_->value_width));
-  }
+  /// For each token; where tokens are kept by group, at equal loads.
+  int64_t cache_numbers() const override;
   void absorb() override;
   const AttentionShape& shape() const { return *shape_; }
   const AttentionOptions& options() const { return options_; }
@@ -53,6 +54,16 @@ class Attention : public Mixer {
   Tensor key_positions(const AttentionCall& call, const Tensor& k_BGSK, bool from_start) const;
   Tensor bias(const AttentionCall& call, const Tensor& q_BHTK, const std::vector<Tensor>& stored, bool from_start) const;
   Tensor scaled(const Tensor& z_BHTK, const HeadPlan& plan, const AttentionCall& call) const;
+  /// What follows the weighing: gates, scale and mix.
+  Tensor output(Tensor z_BHTK, const HeadPlan& plan, const AttentionCall& call);
+  /// What the gate whose heads keep some tokens alone says of them (Gate::kept_H); empty: there is none.
+  std::vector<double> kept_H() const;
+  /// y, where groups keep some tokens alone, computed over these; undefined, with nothing done: not in this call.
+  Tensor over_kept(const HeadPlan& plan, const AttentionCall& call);
+  /// Groups that keep all tokens, whatever comes, and the others.
+  KeptSplit kept_split() const;
+  /// Whether keys and values can be made, and are cached, of kept tokens alone.
+  bool packs_kept() const;
   AttentionOptions options_;
   Shape shape_;
   std::shared_ptr<Project> project{nullptr};

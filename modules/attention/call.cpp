@@ -19,10 +19,6 @@ void State::reorder(const Tensor& rows_B) {
   for (auto& tensor : stored) tensor = tensor.index_select(0, rows_B);
 }
 
-void State::cut(int64_t length) {
-  for (auto& tensor : stored) tensor = tensor.narrow(-2, 0, length);
-}
-
 namespace {
 
 // The groups that heads read, in order, and each head's place among them.

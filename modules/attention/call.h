@@ -15,16 +15,17 @@ struct Visibility {
   Tensor query_mask_BT;  // bool, true: a real token; hides nothing: losses and statistics leave the others out
 };
 
-/// What a cache keeps of the tokens an attention has seen: tensors whose second to last dimension is the token
-/// ([B,G,S,K]). What is stored may be narrower than what is read.
+/// What a cache keeps of the tokens an attention has seen: tensors whose first dimension is the text and whose second to
+/// last is the token ([B,G,S,K]). What is stored may be narrower than what is read. Where groups keep some tokens alone
+/// (HeadPlan::held_BGS), keys and values may have rows for these alone (weigh/kept.h); the last tensor has one for each
+/// token seen, always.
 struct State {
   std::vector<Tensor> stored;
   bool fixed = false;  // the memory of a cross-attention: projected once, never appended to
   bool empty() const { return stored.empty(); }
-  int64_t length() const { return stored.empty() ? 0 : stored.front().size(-2); }
+  int64_t length() const { return stored.empty() ? 0 : stored.back().size(-2); }
   void append(const std::vector<Tensor>& more);
   void reorder(const Tensor& rows_B);  // row b becomes what row rows_B[b] was (beam search)
-  void cut(int64_t length);            // forgets all but the first `length` tokens
 };
 
 /// One call of an attention (or of another token mixer).
@@ -49,7 +50,9 @@ struct HeadPlan {
   Tensor weight_BTk;              // their weights
   std::vector<int64_t> window_H;  // keys a head sees, itself included; empty: no window; 0: none for that head
   Tensor allowed_BHTS;            // bool, beside what the call says: true = this head may attend; undefined: all
-  Tensor held_BGS;                // bool: the tokens of the memory given that a group keeps, in a cache too; undefined: all
+  /// bool: the tokens of the memory given that a group keeps, in a cache too; undefined: all. What the gate that says so does
+  /// in weigh() is to multiply each token's output of a head by a number, which is 0 where the group does not keep the token.
+  Tensor held_BGS;
   bool own_places = false;        // each group counts positions by the tokens that it keeps (held_BGS), for what rotates
 };
 

@@ -10,6 +10,8 @@
 /// slot's folder and one line in that folder's registry.cpp.
 namespace headlab {
 
+struct AttentionAround;  // rules.h
+
 /// What is known of a plan before there are data: work is counted from it.
 struct HeadOutline {
   int64_t slots = 0;              // heads that each token gets
@@ -25,17 +27,21 @@ struct Project : torch::nn::Module, Initialised {
   virtual Tensor query(const Tensor& x_BTD, const HeadPlan& plan) = 0;
   /// {k_BGSK, v_BGSK}
   virtual std::vector<Tensor> remember(const Tensor& memory_BSD) = 0;
-  /// {q, k, v} of a self-attention; entries that can do it in one product do.
+  /// q of a self-attention and what remember() gives; entries that can do it in one product do.
   virtual std::vector<Tensor> all(const Tensor& x_BTD, const HeadPlan& plan) {
-    auto stored = remember(x_BTD);
-    return {query(x_BTD, plan), stored[0], stored[1]};
+    auto all = remember(x_BTD);
+    all.insert(all.begin(), query(x_BTD, plan));
+    return all;
   }
+  /// {q_BHnK, k_BGnK, v_BGnK} of tokens that each of these groups (positions) keeps, x_BGnD; the heads are those that
+  /// read them, in their order. Empty: it can't.
+  virtual std::vector<Tensor> of_kept(const Tensor& /*x_BGnD*/, const std::vector<int64_t>& /*groups*/) { return {}; }
   /// Whether keys and values are made from what a cache stores: then read() does it after the cache, and so do
-  /// Adapter::store() and the position. Otherwise remember() begins with {k_BGSK, v_BGSK}, which are cached as position left them.
+  /// Adapter::store() and the position. Otherwise remember() begins with {k_BGSK, v_BGSK}, cached as position left them.
   virtual bool reads_stored() const { return false; }
   /// {k_BGSK, v_BGSK} of what remember() gave, of all tokens that are cached.
   virtual std::vector<Tensor> read(const std::vector<Tensor>& stored) { return {stored[0], stored[1]}; }
-  /// Added to the scores, of what is stored (remember() may give more than keys and values): [B,H,1,S]; undefined: nothing.
+  /// Added to the scores, of what is stored (remember() may give more than keys and values): [B,H,1,S]; undefined: none.
   virtual Tensor bias(const std::vector<Tensor>& /*stored*/) { return {}; }
   /// Whether a pass made now would send gradients through bias().
   virtual bool learns_bias() const { return false; }
@@ -45,22 +51,28 @@ struct Project : torch::nn::Module, Initialised {
   /// x W_h M. False: it can't, and nothing has changed.
   virtual bool absorb(const std::vector<Tensor>& /*maps_qkv*/) { return false; }
   virtual void axes(HeadAxes axes) const = 0;
+  /// Called before all heads but those at these positions are removed, and before the shape knows: what axes() can't say
+  /// of removal, where units of keys and values are not the shape's groups.
+  virtual void keep(const std::vector<int64_t>& /*positions*/) {}
   /// T tokens get queries for `slots` heads each, S tokens keys and values.
   virtual int64_t flops(int64_t T, int64_t S, int64_t slots) const = 0;
 };
 
-/// Changes q, k or v between projection and weighing: queries before position, keys and values before position and cache
-/// (store) or after both (expand).
+/// Changes q, k or v between projection and weighing: queries before position, keys and values before position and
+/// cache (store) or after both (expand).
 struct Adapter : torch::nn::Module, Initialised {
   virtual Tensor query(Tensor q_BHTK) { return q_BHTK; }
   virtual std::vector<Tensor> store(std::vector<Tensor> kv) { return kv; }
-  /// The maps [K,K] of queries, keys and values, where it is no more than that (undefined: left as it is); empty: it is more.
+  /// The maps [K,K] of queries, keys and values, where it is no more than that (undefined: left as it is); empty: it is
+  /// more.
   virtual std::vector<Tensor> maps() const { return {}; }
   virtual std::vector<Tensor> expand(std::vector<Tensor> kv) { return kv; }
   /// For each head the group it reads after expand().
   virtual std::vector<int64_t> group_of(std::vector<int64_t> before) const { return before; }
   /// Keys that expand() puts before the others, for every query to see.
   virtual int64_t ahead() const { return 0; }
+  /// Called in each pass in training mode: a loss of its own goes to call.run.aux.
+  virtual void add_loss(const AttentionCall&) {}
   virtual void axes(HeadAxes) const {}
   virtual int64_t flops(int64_t /*T*/, int64_t /*S*/) const { return 0; }
 };
@@ -73,8 +85,8 @@ struct Position : torch::nn::Module {
   virtual Tensor query(Tensor q_BHTK, const Tensor& positions) { return rotate(std::move(q_BHTK), positions); }
   /// Whether bias() gives one.
   virtual bool has_bias() const { return false; }
-  /// Added to the scores. q_BHTK: what query() gave, or what a tap put in its place; q_pos [T] or [B,T], k_pos (of all keys,
-  /// cached ones too) [S] or [B,S] -> [1,H,T,S] or [B,H,T,S].
+  /// Added to the scores. q_BHTK: what query() gave, or what a tap put in its place; q_pos [T] or [B,T], k_pos (of all
+  /// keys, cached ones too) [S] or [B,S] -> [1,H,T,S] or [B,H,T,S].
   virtual Tensor bias(const Tensor& /*q_BHTK*/, const Tensor& /*q_pos*/, const Tensor& /*k_pos*/) { return {}; }
   /// Whether a pass made now would send gradients through the bias: LibTorch's fused kernel takes no such bias.
   virtual bool learns_bias() const { return false; }
@@ -97,6 +109,10 @@ struct Gate : torch::nn::Module, Initialised {
   virtual int64_t flops(int64_t /*T*/) const { return 0; }
   /// Whether plan() chooses heads token by token.
   virtual bool routes() const { return false; }
+  /// For each head (position) the share of tokens that it keeps (HeadPlan::held_BGS) where all heads that tokens choose
+  /// from keep equally many: such a head makes queries, keys and values of these tokens, and compares them with each
+  /// other. Empty: heads keep all.
+  virtual std::vector<double> kept_H() const { return {}; }
   /// Heads (positions) that this gate has closed for good at evaluation; a prune action may remove them.
   virtual std::vector<int64_t> closed() const { return {}; }
   /// Called before all heads but those at these positions are removed: what axes() can't say of removal.

@@ -8,6 +8,13 @@ namespace headlab {
 /// texts, then holds a placeholder for each frame.
 inline const char* const frames_name = "frames";
 
+/// Options of a model that reads frames.
+struct ReadsFrames {
+  virtual ~ReadsFrames() = default;
+  /// How many numbers a frame has, and the field that says it: "frame_width".
+  virtual std::pair<std::string, int64_t> width_of_frames() const = 0;
+};
+
 /// The frames of a batch. `places`: the placeholders. Throws UsageError where the batch has none, ShapeError where they are not
 /// [B, T, width].
 Tensor frames_of(const std::map<std::string, Tensor>& side, const Tensor& places_BT, int64_t width);

@@ -18,7 +18,7 @@ bool looked_at(const Forward& run, Site site) {
 /// Of the keys that a call without segments would have: cached ones stand before its own.
 Tensor key_positions(const AttentionCall& call) {
   if (!call.state || call.state->empty()) return call.k_pos;
-  const auto before = places_of(call.state->stored.front());
+  const auto before = places_of(call.state->stored.back());
   return torch::cat({before - before.slice(0, -1) - 1 + call.q_pos.slice(-1, 0, 1), call.q_pos}, -1);
 }
 

@@ -10,15 +10,13 @@
 
 namespace headlab {
 
-void NgramOptions::describe(Fields& fields) {
+void NgramStyle::describe_style(Fields& fields) {
   fields
       .add("n", n,
            "frames that a head reads: the token and those before it; where a text is seen from both sides, as many "
            "again after it")
       .at_least(1)
       .unit("tokens");
-  fields.add("heads", heads, "chunks of a token's vector, each with a matrix of its own; a divisor of d_model")
-      .at_least(1);
   fields.add("activation", activation, "what is done to each number that a head gives").one_of({"none", "relu"});
   fields.add("dropout", dropout, "share of what heads give that is dropped in training, before the output's matrix")
       .at_least(0)
@@ -26,7 +24,14 @@ void NgramOptions::describe(Fields& fields) {
   fields.add("bias", bias, "add learned biases, to each head and to the output");
 }
 
-Ngram::Ngram(const NgramOptions& options, int64_t width, bool causal, const std::optional<std::vector<int64_t>>& kept)
+void NgramOptions::describe(Fields& fields) {
+  fields.add("heads", heads, "chunks of a token's vector, each with a matrix of its own; a divisor of d_model")
+      .at_least(1);
+  describe_style(fields);
+}
+
+Ngram::Ngram(const NgramOptions& options, int64_t width, bool causal, const std::optional<std::vector<int64_t>>& kept,
+             bool output_bias)
     : options_(options),
       causal_(causal),
       shape_(std::make_shared<AttentionShape>()),
@@ -48,7 +53,7 @@ Ngram::Ngram(const NgramOptions& options, int64_t width, bool causal, const std:
   weight = register_parameter("weight", torch::empty({H, K, frames_ * K}));
   if (options.bias) bias = register_parameter("bias", torch::zeros({H, K}));
   ConcatenateOptions output;
-  output.bias = options.bias;
+  output.bias = options.bias && output_bias;
   mix = register_module("mix", std::make_shared<Concatenate>(output, shape_));
 }
 
@@ -58,9 +63,10 @@ void Ngram::draw(const std::function<at::Generator(const std::string&)>& generat
 }
 
 // The chunks of the heads that are there, of the text's tokens and the frames around them: [B, T + frames - 1, H, K].
-Tensor Ngram::framed(const AttentionCall& call, bool cached) const {
+Tensor Ngram::framed(const AttentionCall& call) const {
   const auto& x_BSD = call.memory_BSD;
   const auto N = options_.n;
+  const bool cached = call.state && !call.state->empty();
   auto x_BSHK =
       pick(x_BSD.unflatten(-1, at::IntArrayRef{shape_->original_heads, shape_->head_width}), 2, shape_->heads);
   if (call.see.key_mask_BS.defined()) {
@@ -75,14 +81,18 @@ Tensor Ngram::framed(const AttentionCall& call, bool cached) const {
 }
 
 // The frames that each token reads, oldest first, hidden ones as zeros: [B,T,H, frames K]. No length is read as a
-// number.
-Tensor Ngram::windows(const Tensor& framed, Tensor allowed, bool cached) const {
-  if (allowed.defined() && !cached) allowed = torch::constant_pad_nd(allowed, {options_.n - 1, frames_ - options_.n});
+// number. `allowed` has a column for each token up to the last; how many there are before the frames does not matter,
+// since it is read from its end.
+Tensor Ngram::windows(const Tensor& framed, Tensor allowed) const {
+  if (allowed.defined())
+    allowed = torch::constant_pad_nd(allowed, {options_.n - 1, frames_ - options_.n}).flip({-2, -1});
   std::vector<Tensor> frames;
   for (int64_t j = 0; j < frames_; ++j) {
     auto frame = j + 1 < frames_ ? framed.slice(1, j, j + 1 - frames_) : framed.slice(1, j);
-    if (allowed.defined())
-      frame = frame.masked_fill(allowed.diagonal(j, -2, -1).logical_not().unsqueeze(-1).unsqueeze(-1), 0);
+    if (allowed.defined()) {
+      const auto hidden = allowed.diagonal(frames_ - 1 - j, -2, -1).flip({-1}).logical_not();
+      frame = frame.masked_fill(hidden.unsqueeze(-1).unsqueeze(-1), 0);
+    }
     frames.push_back(frame);
   }
   return torch::cat(frames, -1);
@@ -100,27 +110,37 @@ Tensor Ngram::product(const Tensor& windows_BTHI) const {
   return torch::stack(of_head, 1);
 }
 
-Tensor Ngram::forward(const AttentionCall& given) {
-  auto& run = given.run;
-  const auto x_BTD = run.see(At::x, given.site, given.x_BTD, &given);
-  auto call = given;
-  call.x_BTD = x_BTD;
-  if (!call.goes_on) call.memory_BSD = x_BTD;
-  if (x_BTD.dim() != 3 || x_BTD.size(2) != shape_->width)
-    throw wrong_shape(to_string(call.site) + ".x", "[B, T, " + std::to_string(shape_->width) + "]", x_BTD);
+void Ngram::check(const AttentionCall& call) const {
+  if (call.x_BTD.dim() != 3 || call.x_BTD.size(2) != shape_->width)
+    throw wrong_shape(to_string(call.site) + ".x", "[B, T, " + std::to_string(shape_->width) + "]", call.x_BTD);
   if (call.see.causal != causal_)
     throw std::logic_error("ngram: " + to_string(call.site) + " was made " + (causal_ ? "" : "not ") +
                            "to be causal, and is called otherwise");
-  if (shape_->H() == 0)
-    return run.see(At::y, call.site, relevance::through(x_BTD, mix->nothing().expand_as(x_BTD)), &call);
+}
 
-  const bool cached = call.state && !call.state->empty();
-  auto z = product(windows(framed(call, cached), call.see.allowed_BTS, cached));
-  if (options_.activation == "relu") z = relevance::through(z, torch::relu(z));
-  z = run.see(At::z, call.site, z, &call);
-  if (auto scale = head_scale(run, call.site, shape_->heads, shape_->original_heads); scale.defined())
+Tensor Ngram::heads_of(const AttentionCall& call) {
+  check(call);
+  const auto z = product(windows(framed(call), call.see.allowed_BTS));
+  return options_.activation == "relu" ? relevance::through(z, torch::relu(z)) : z;
+}
+
+Tensor Ngram::scaled(const Tensor& z_BHTK, const AttentionCall& call) {
+  auto z = z_BHTK;
+  if (auto scale = head_scale(call.run, call.site, shape_->heads, shape_->original_heads); scale.defined())
     z = relevance::through(z, z * scale.to(z.scalar_type()).unsqueeze(-1).unsqueeze(-1));
-  if (options_.dropout > 0) z = torch::dropout(z, options_.dropout, is_training());
+  return options_.dropout > 0 ? torch::dropout(z, options_.dropout, is_training()) : z;
+}
+
+Tensor Ngram::forward(const AttentionCall& given) {
+  auto& run = given.run;
+  auto call = given;
+  call.x_BTD = run.see(At::x, given.site, given.x_BTD, &given);
+  if (!call.goes_on) call.memory_BSD = call.x_BTD;
+  check(call);
+  if (shape_->H() == 0)
+    return run.see(At::y, call.site, relevance::through(call.x_BTD, mix->nothing().expand_as(call.x_BTD)), &call);
+
+  const auto z = scaled(run.see(At::z, call.site, heads_of(call), &call), call);
   auto y = mix->mix(z, {});
   if (run.wants(At::o, call.site)) {
     const auto o = mix->per_head(z), seen = run.see(At::o, call.site, o, &call);

@@ -6,12 +6,17 @@
 
 namespace headlab {
 
-struct NgramOptions : Described<NgramOptions> {
+/// What n-gram heads are like, however many there are.
+struct NgramStyle {
   int64_t n = 5;
-  int64_t heads = 8;
   std::string activation = "none";
   double dropout = 0.0;
   bool bias = true;
+  void describe_style(Fields& fields);
+};
+
+struct NgramOptions : Described<NgramOptions>, NgramStyle {
+  int64_t heads = 8;
   void describe(Fields& fields) override;
 };
 
@@ -29,11 +34,18 @@ struct NgramOptions : Described<NgramOptions> {
 /// x_BTD -> y_BTD. Throws ShapeError where heads do not divide the width, or x has another one.
 class Ngram : public Mixer, public Initialised {
  public:
-  /// `kept`: original numbers of the heads to make; nullopt: all.
+  /// `kept`: original numbers of the heads to make; nullopt: all. `output_bias`: whether there is a b_O, where the
+  /// options say biases.
   Ngram(const NgramOptions& options, int64_t width, bool causal,
-        const std::optional<std::vector<int64_t>>& kept = std::nullopt);
+        const std::optional<std::vector<int64_t>>& kept = std::nullopt, bool output_bias = true);
 
   Tensor forward(const AttentionCall& call) override;
+  /// The steps of forward() between its taps, for what has other heads beside these. z_BHTK of what the call says is x:
+  Tensor heads_of(const AttentionCall& call);
+  /// z times the pass's factor of each head, with dropout;
+  Tensor scaled(const Tensor& z_BHTK, const AttentionCall& call);
+  /// and what makes y of that.
+  Concatenate& output() { return *mix; }
   const std::vector<int64_t>& heads() const override { return shape_->heads; }
   int64_t original_heads() const override { return shape_->original_heads; }
   void keep(const std::vector<int64_t>& heads) override;
@@ -43,8 +55,9 @@ class Ngram : public Mixer, public Initialised {
   void draw(const std::function<at::Generator(const std::string&)>& generator) override;
 
  private:
-  Tensor framed(const AttentionCall& call, bool cached) const;
-  Tensor windows(const Tensor& framed, Tensor allowed_BTF, bool cached) const;
+  void check(const AttentionCall& call) const;
+  Tensor framed(const AttentionCall& call) const;
+  Tensor windows(const Tensor& framed, Tensor allowed_BTS) const;
   Tensor product(const Tensor& windows_BTHI) const;
   NgramOptions options_;
   bool causal_;

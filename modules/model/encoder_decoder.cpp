@@ -1,6 +1,7 @@
 #include "modules/model/encoder_decoder.h"
 
 #include "modules/layer/whole_text.h"
+#include "modules/tensor/tied.h"
 #include "modules/tensor/torch.h"
 
 namespace headlab {
@@ -41,7 +42,7 @@ void EncoderDecoderOptions::describe(Fields& fields) {
 void EncoderDecoderOptions::rules(Problems& problems) const {
   stack_rules(encoder, encoder_width(), "encoder", problems);
   stack_rules(decoder, d_model, "decoder", problems);
-  causal_stack_rules(decoder, "decoder", problems);
+  causal_rules(mixers_and_gates(decoder, "decoder"), problems);
   if (embedding.tie == "all" && encoder_width() != d_model)
     problems.add("embedding.tie", "\"all\" expects one width for source and target, got an encoder of " +
                                       std::to_string(encoder_width()) + " and d_model " + std::to_string(d_model) +
@@ -82,6 +83,7 @@ EncoderDecoder::EncoderDecoder(const EncoderDecoderOptions& options, const Model
       "encoder", std::make_shared<LayerStack>(source_style, Stack::enc_self, options.encoder.parts(), context.kept));
   decoder = register_module("decoder", std::make_shared<LayerStack>(style, Stack::dec_self, options.decoder.parts(),
                                                                     context.kept, /*memory_width=*/source_width));
+  tie_modules(*this);
 }
 
 int64_t EncoderDecoder::flops(int64_t S, int64_t T) const {

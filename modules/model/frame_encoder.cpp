@@ -1,18 +1,12 @@
 #include "modules/model/frame_encoder.h"
 
+#include "modules/tensor/tied.h"
 #include "modules/tensor/torch.h"
 
 namespace headlab {
 
 void FrameEncoderOptions::describe(Fields& fields) {
-  fields.add("d_model", d_model, "width of the residual stream").at_least(1);
-  fields.add("dropout", dropout, "on the embedded frames and on each sublayer's output, before it is added").at_least(0).below(1);
-  fields.add("dropout_kind", dropout_kind,
-             "what falls out together there: each number, a frame's vector, or a channel for all frames")
-      .one_of(dropout_kinds());
-  fields.add("norm", norm, "normalisation of each sublayer");
-  fields.add("residual", residual, "where the norm stands");
-  fields.add("embedding", embedding, "how frames enter, and their positions");
+  describe_shared(fields, embedding, "how frames enter, and their positions");
   fields.add("encoder", encoder, "the layers");
   fields.add("output", output, "what the model says of the frames");
 }
@@ -20,13 +14,18 @@ void FrameEncoderOptions::describe(Fields& fields) {
 void FrameEncoderOptions::rules(Problems& problems) const {
   stack_rules(encoder, d_model, "encoder", problems);
   if (output.type() == "language_model")
-    problems.add("output", "language_model needs a table of the tokens that are read, and frames have none; use tags or classes");
+    problems.add("output",
+                 "language_model needs a table of the tokens that are read, and frames have none; use tags or classes");
 }
 
-FrameEncoder::FrameEncoder(const FrameEncoderOptions& options, const ModelContext& context) : options_(options), context_(context) {
-  embed = register_module("embed", std::make_shared<FrameEmbed>(options.embedding, options.d_model, options.dropout, options.dropout_kind));
+FrameEncoder::FrameEncoder(const FrameEncoderOptions& options, const ModelContext& context)
+    : options_(options), context_(context) {
+  embed = register_module(
+      "embed", std::make_shared<FrameEmbed>(options.embedding, options.d_model, options.dropout, options.dropout_kind));
   output = register_module("output", outputs().make(options.output, {options.d_model, context.classes, nullptr}));
-  encoder = register_module("encoder", std::make_shared<LayerStack>(options.style(), Stack::enc_self, options.encoder.parts(), context.kept));
+  encoder = register_module(
+      "encoder", std::make_shared<LayerStack>(options.style(), Stack::enc_self, options.encoder.parts(), context.kept));
+  tie_modules(*this);
 }
 
 Tensor FrameEncoder::hidden(const Batch& batch, Forward& run) {
@@ -34,7 +33,13 @@ Tensor FrameEncoder::hidden(const Batch& batch, Forward& run) {
   run.side = batch.side;
   const auto frames = frames_of(batch.side, batch.target_BT, options_.embedding.frame_width);
   const auto positions = positions_of(frames.select(-1, 0).to(torch::kLong));
-  StackCall call{.positions = positions, .self = {}, .memory_BSD = {}, .cross = {}, .memory_positions = {}, .state = nullptr, .run = run};
+  StackCall call{.positions = positions,
+                 .self = {},
+                 .memory_BSD = {},
+                 .cross = {},
+                 .memory_positions = {},
+                 .state = nullptr,
+                 .run = run};
   call.self.key_mask_BS = call.self.query_mask_BT = batch.target_mask_BT;
   return encoder->forward(embed->forward(frames, positions), call);
 }
@@ -62,7 +67,9 @@ std::unique_ptr<Stepper> FrameEncoder::stepper(const Batch&, Forward&) {
   throw UsageError("model: a frame_encoder can't generate text; it says something of each frame, or of all");
 }
 
-int64_t FrameEncoder::flops(int64_t, int64_t T) const { return embed->flops(T) + encoder->flops(T, 0, false) + output->flops(T); }
+int64_t FrameEncoder::flops(int64_t, int64_t T) const {
+  return embed->flops(T) + encoder->flops(T, 0, false) + output->flops(T);
+}
 
 std::shared_ptr<torch::nn::Module> FrameEncoder::clone(const std::optional<torch::Device>& device) const {
   auto context = context_;

@@ -6,16 +6,20 @@
 
 namespace headlab {
 
-struct FrameEncoderOptions : Described<FrameEncoderOptions>, ModelOptions {
+struct FrameEncoderOptions : Described<FrameEncoderOptions>, ModelOptions, ReadsFrames {
   FrameEmbeddingOptions embedding;  // in place of ModelOptions': frames have no table
   StackOptions encoder;
   Choice output{output_catalogue, "tags"};
   void describe(Fields& fields) override;
   void rules(Problems& problems) const override;
+  std::pair<std::string, int64_t> width_of_frames() const override {
+    return {"embedding.frame_width", embedding.frame_width};
+  }
 };
 
-/// An encoder of frames, as of speech: what encoder_only is for ids. The frames travel in Batch::side (embedding/frames.h).
-/// side["frames"] [B,T,F] -> logits of its output: classes [B,C], or a class at each frame [B,T,C].
+/// An encoder of frames, as of speech: what encoder_only is for ids. The frames travel in Batch::side
+/// (embedding/frames.h). side["frames"] [B,T,F] -> logits of its output: classes [B,C], or a class at each frame
+/// [B,T,C].
 class FrameEncoder : public Model {
  public:
   FrameEncoder(const FrameEncoderOptions& options, const ModelContext& context);

@@ -1,16 +1,13 @@
 #pragma once
 
-#include "modules/embedding/frames.h"
-#include "modules/model/model.h"
-#include "modules/recurrent/energy.h"
-#include "modules/recurrent/lstm.h"
+#include "modules/model/frame_writer.h"
+#include "modules/recurrent/decoder.h"
 
 namespace headlab {
 
-struct FrameTranscriberOptions : Described<FrameTranscriberOptions>, ModelOptions {
-  int64_t frame_width = 12, max_length = 512, encoder_layers = 1;
+struct FrameTranscriberOptions : Described<FrameTranscriberOptions>, FrameWriterOptions {
   Choices heads{energy_catalogue, false, {}};
-  std::string merge = "decoder";
+  Choice merge{merge_catalogue, "decoder"};
   double sharpen = 2.0, ctc = 0.0;
   FrameTranscriberOptions();
   void describe(Fields& fields) override;
@@ -18,57 +15,40 @@ struct FrameTranscriberOptions : Described<FrameTranscriberOptions>, ModelOption
 };
 
 /// Frames to symbols by recurrent networks with several heads          (1804.08050)
-///   encoder   h_BSD, `encoder_layers` LSTMs to either side, each of width D/2
-///   head n    a_l^n = softmax(sharpen * e^n(h, q_{l-1}^n, a_{l-1}^n, sum of a^n)),  r_l^n = sum_s a_ls^n h_s
-///   merge "head" (MHA)     q_l = LSTM(c_{l-1}, W_O [r_l^1; ...; r_l^N]),  all q^n are q;  logits = W q_l + b
-///   merge "decoder" (MHD)  q_l^n = LSTM^n(c_{l-1}, r_l^n),  logits = sum_n W^n q_l^n + b, one map of [q_l^1; ...; q_l^N]
-/// c the embedding of the symbol before. Heads of different energies are the paper's HMHD. q, c and LSTMs are D wide and start at
-/// zeros. Dropout: on c and on q before the output.
+///   h_BSD    what the encoder makes of the frames
+///   c_l      the embedding of a symbol
+///   logits   W q_l + b of what modules/recurrent/decoder.h makes of both; dropout on c and q
+/// Heads of different energies are the paper's HMHD. q, c and LSTMs are D wide; LSTMs start at zeros.
 ///
-/// `ctc` > 0 adds, in training, ctc * -log p(symbols | h) of a linear map of h to the vocabulary, the blank being id 0
-/// (10.1145/1143844.1143891), as the loss "ctc", a mean over symbols. The symbols are those that the decoder reads after bos.
-/// Heads can't be removed or scaled: they are no mixers of tokens in a stack. Products stay as wide as the parameters, since
-/// LibTorch's LSTMs take one type.
-class FrameTranscriber : public Model {
+/// The heads are those of dec.cross, layer 0: they can be scaled, masked, looked at and removed. Of an encoder of
+/// layers those of enc.self too. Masked equals removed: a head before one decoder gives W_O nothing; one with its own
+/// decoder loses its whole part of the logits.
+///
+/// `ctc` > 0 adds, in training, ctc * -log p(symbols | h) of a linear map of h to the vocabulary (modules/loss/ctc.h),
+/// as the loss "ctc", a mean over symbols. The symbols are those that the decoder reads after bos.
+class FrameTranscriber : public FrameWriter {
  public:
-  /// What goes on from step to step.
-  struct State {
-    std::vector<Tensor> h, c;           // of each LSTM, [B,D]
-    std::vector<Looked> looked;         // of each head
-    void reorder(const Tensor& rows_B);
-  };
-  /// What is made once a text.
-  struct Memory {
-    Tensor h_BSD, mask_BS;
-    std::vector<Tensor> keys;  // of each head
-    void reorder(const Tensor& rows_B);
-  };
-
   FrameTranscriber(const FrameTranscriberOptions& options, const ModelContext& context);
   Tensor hidden(const Batch& batch, Forward& run) override;
   Tensor logits_of(const Tensor& hidden, Forward& run) override;
   std::unique_ptr<Stepper> stepper(const Batch& batch, Forward& run) override;
-  std::vector<std::pair<Site, Mixer*>> mixers() const override { return {}; }
-  int64_t max_length() const override { return options_.max_length; }
-  int64_t target_vocabulary() const override { return tokens->vocabulary(); }
+  std::vector<std::pair<Site, Mixer*>> mixers() const override;
   int64_t flops(int64_t S, int64_t T) const override;
   std::shared_ptr<torch::nn::Module> clone(const std::optional<torch::Device>& device = std::nullopt) const override;
 
-  Memory read(const Batch& batch);
-  State start(const Memory& memory) const;
-  /// Reads ids_B and returns what the output sees: q_l, or [q_l^1; ...; q_l^N].
-  Tensor step(const Tensor& ids_B, const Memory& memory, State& state);
-  int64_t frame_width() const { return options_.frame_width; }
+  /// A cache before the first step.
+  State start(const Heard& heard, Forward& run);
+  /// The next T target ids, after `past` others -> what logits_of takes. A filled cache needs the mask of `heard`
+  /// alone. query_mask_BT hides nothing: losses and measures leave the others out.
+  Tensor decode(const Tensor& target_BT, const Heard& heard, const Tensor& query_mask_BT, State* state, Forward& run,
+                int64_t past = 0);
 
  private:
-  void add_ctc(const Memory& memory, const Batch& batch, Forward& run);
+  AttentionCall call_of(const Heard& heard, Forward& run) const;
+  void add_ctc(const Heard& heard, const Batch& batch, Forward& run);
   FrameTranscriberOptions options_;
-  ModelContext context_;
-  std::vector<std::shared_ptr<BiLstm>> encoder_;
-  std::vector<std::shared_ptr<Energy>> heads_;
-  std::vector<std::shared_ptr<LstmCell>> decoders_;
   std::shared_ptr<TokenTable> tokens{nullptr};
-  torch::nn::Linear join{nullptr}, output{nullptr}, ctc_output{nullptr};
+  std::shared_ptr<RecurrentDecoder> decoder{nullptr};
 };
 
 }  // namespace headlab

@@ -91,7 +91,9 @@ struct ModelOptions {
   Choice norm{norm_catalogue, "layer_norm"};
   Choice residual{residual_catalogue, "pre"};
   EmbeddingOptions embedding;
-  void describe_shared(Fields& fields);
+  void describe_shared(Fields& fields) { describe_shared(fields, embedding, "token embeddings and their positions"); }
+  /// With what stands in the embedding's place.
+  void describe_shared(Fields& fields, Options& embedding, const std::string& help);
   LayerStyle style() const { return {d_model, dropout, norm, residual, dropout_kind}; }
 };
 

@@ -1,6 +1,7 @@
 #include "modules/model/single_stack.h"
 
 #include "modules/layer/whole_text.h"
+#include "modules/tensor/tied.h"
 #include "modules/tensor/torch.h"
 
 namespace headlab {
@@ -32,18 +33,11 @@ void DecoderOnlyOptions::describe(Fields& fields) {
 
 void DecoderOnlyOptions::rules(Problems& problems) const {
   stack_rules(decoder, d_model, "decoder", problems);
-  causal_stack_rules(decoder, "decoder", problems);
+  const auto entries = mixers_and_gates(decoder, "decoder");
+  causal_rules(entries, problems);
   if (blocks().traits(decoder.block.type()).whole_text)
     problems.add("decoder.block", decoder.block.type() + " sees what follows a token; a decoder must not. Use it in an encoder: encoder_only, encoder_decoder");
-  if (!segments.length) return;
-  const auto refuse = [&](const AttentionOptions& attention, const std::string& place) {
-    for (std::size_t i = 0; i < attention.gates.items.size(); ++i)
-      if (const auto& type = attention.gates.items[i].type(); gates().traits(type).whole_text)
-        problems.add(place + ".gates[" + std::to_string(i) + "]", type + " must see a text in one call; it can't go with model.segments");
-  };
-  refuse(decoder.attention, "decoder.attention");
-  for (std::size_t i = 0; i < decoder.per_layer.size(); ++i)
-    refuse(decoder.per_layer[i].attention, "decoder.per_layer[" + std::to_string(i) + "].attention");
+  if (segments.length) segment_rules(entries, problems);
 }
 
 void EncoderOnlyOptions::describe(Fields& fields) {
@@ -107,6 +101,7 @@ DecoderOnly::DecoderOnly(const DecoderOnlyOptions& options, const ModelContext& 
   auto style = options.style();
   style.segments = options.segments;
   decoder = register_module("decoder", std::make_shared<LayerStack>(style, Stack::dec_self, options.decoder.parts(), context.kept));
+  tie_modules(*this);
 }
 
 std::unique_ptr<Stepper> DecoderOnly::stepper(const Batch&, Forward&) {
@@ -129,6 +124,7 @@ std::shared_ptr<torch::nn::Module> DecoderOnly::clone(const std::optional<torch:
 EncoderOnly::EncoderOnly(const EncoderOnlyOptions& options, const ModelContext& context)
     : SingleStack(options, options.output, context, Stack::enc_self, options.encoder.layers), options_(options) {
   encoder = register_module("encoder", std::make_shared<LayerStack>(options.style(), Stack::enc_self, options.encoder.parts(), context.kept));
+  tie_modules(*this);
 }
 
 std::unique_ptr<Stepper> EncoderOnly::stepper(const Batch&, Forward&) {

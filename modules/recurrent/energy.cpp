@@ -5,12 +5,8 @@
 namespace headlab {
 namespace {
 
-torch::nn::Linear map(int64_t in, int64_t out, bool bias) { return torch::nn::Linear(torch::nn::LinearOptions(in, out).bias(bias)); }
-
-EnergyOptions with_width(int64_t width) {
-  EnergyOptions options;
-  options.width = width;
-  return options;
+torch::nn::Linear map(int64_t in, int64_t out, bool bias = false) {
+  return torch::nn::Linear(torch::nn::LinearOptions(in, out).bias(bias));
 }
 
 }  // namespace
@@ -20,13 +16,17 @@ const Energies& energies() {
       Energies("energy", "how a head of a recurrent decoder scores what it may look at")
           .entry<DotEnergy, EnergyOptions>("dot", "the dot product of both after a layer", "1804.08050")
           .entry<AdditiveEnergy, EnergyOptions>("additive", "a network of both", "1409.0473")
-          .entry<LocationEnergy, LocationEnergyOptions>("location", "additive, and where it looked at the step before", "1506.07503")
-          .entry<CoverageEnergy, EnergyOptions>("coverage", "additive, and how much it looked there at all", "1601.04811");
+          .entry<LocationEnergy, LocationEnergyOptions>("location", "additive, and where it looked at the step before",
+                                                        "1506.07503")
+          .entry<CoverageEnergy, EnergyOptions>("coverage", "additive, and how much it looked there at all",
+                                                "1601.04811");
   return registry;
 }
 const Catalogue& energy_catalogue() { return energies().catalogue(); }
 
-void EnergyOptions::describe(Fields& fields) { fields.add("width", width, "width in which both are compared").at_least(1); }
+void EnergyOptions::describe(Fields& fields) {
+  fields.add("width", width, "width in which both are compared").at_least(1);
+}
 
 void LocationEnergyOptions::describe(Fields& fields) {
   fields.add("width", width, "width in which both are compared").at_least(1);
@@ -36,30 +36,22 @@ void LocationEnergyOptions::describe(Fields& fields) {
 
 void LocationEnergyOptions::rules(Problems& problems) const {
   if (kernel % 2 == 0)
-    problems.add("kernel", "expected an odd number, so that a place stands in the middle; got " + std::to_string(kernel));
+    problems.add("kernel",
+                 "expected an odd number, so that a place stands in the middle; got " + std::to_string(kernel));
 }
 
-DotEnergy::DotEnergy(const EnergyOptions& options, const EnergyPlace& place) {
-  memory = register_module("memory", map(place.memory_width, options.width, false));
-  query = register_module("query", map(place.query_width, options.width, false));
+Energy::Energy(int64_t width, const EnergyPlace& place, bool bias) {
+  memory = register_module("memory", map(place.memory_width, width, bias));
+  query = register_module("query", map(place.query_width, width));
 }
-
-Tensor DotEnergy::keys(const Tensor& h_BSE) { return memory->forward(h_BSE).tanh(); }
 
 Tensor DotEnergy::energy(const Tensor& keys_BSA, const Tensor& q_BU, const Looked&) {
   return torch::matmul(keys_BSA, query->forward(q_BU).tanh().unsqueeze(-1)).squeeze(-1);
 }
 
-int64_t DotEnergy::flops(int64_t S) const { return 2 * query->weight.numel() + 2 * S * query->weight.size(0); }
-int64_t DotEnergy::flops_once(int64_t S) const { return 2 * S * memory->weight.numel(); }
-
-AdditiveEnergy::AdditiveEnergy(const EnergyOptions& options, const EnergyPlace& place) {
-  memory = register_module("memory", map(place.memory_width, options.width, true));
-  query = register_module("query", map(place.query_width, options.width, false));
-  score = register_module("score", map(options.width, 1, false));
+AdditiveEnergy::AdditiveEnergy(int64_t width, const EnergyPlace& place) : Energy(width, place, /*bias=*/true) {
+  score = register_module("score", map(width, 1));
 }
-
-Tensor AdditiveEnergy::keys(const Tensor& h_BSE) { return memory->forward(h_BSE); }
 
 Tensor AdditiveEnergy::energy(const Tensor& keys_BSA, const Tensor& q_BU, const Looked& looked) {
   auto sum = keys_BSA + query->forward(q_BU).unsqueeze(1);
@@ -67,13 +59,10 @@ Tensor AdditiveEnergy::energy(const Tensor& keys_BSA, const Tensor& q_BU, const 
   return score->forward(sum.tanh()).squeeze(-1);
 }
 
-int64_t AdditiveEnergy::flops(int64_t S) const { return 2 * query->weight.numel() + 2 * S * score->weight.numel(); }
-int64_t AdditiveEnergy::flops_once(int64_t S) const { return 2 * S * memory->weight.numel(); }
-
 LocationEnergy::LocationEnergy(const LocationEnergyOptions& options, const EnergyPlace& place)
-    : AdditiveEnergy(with_width(options.width), place), kernel_(options.kernel) {
-  filters = register_module("filters", map(options.kernel, options.channels, false));
-  location = register_module("location", map(options.channels, options.width, false));
+    : AdditiveEnergy(options.width, place), kernel_(options.kernel) {
+  filters = register_module("filters", map(options.kernel, options.channels));
+  location = register_module("location", map(options.channels, options.width));
 }
 
 Tensor LocationEnergy::more(const Looked& looked) {
@@ -82,16 +71,9 @@ Tensor LocationEnergy::more(const Looked& looked) {
   return location->forward(filters->forward(around_BSk));
 }
 
-int64_t LocationEnergy::flops(int64_t S) const {
-  return AdditiveEnergy::flops(S) + 2 * S * (filters->weight.numel() + location->weight.numel());
+CoverageEnergy::CoverageEnergy(const EnergyOptions& options, const EnergyPlace& place)
+    : AdditiveEnergy(options, place) {
+  coverage = register_module("coverage", map(1, options.width));
 }
-
-CoverageEnergy::CoverageEnergy(const EnergyOptions& options, const EnergyPlace& place) : AdditiveEnergy(options, place) {
-  coverage = register_module("coverage", map(1, options.width, false));
-}
-
-Tensor CoverageEnergy::more(const Looked& looked) { return coverage->forward(looked.sum_BS.unsqueeze(-1)); }
-
-int64_t CoverageEnergy::flops(int64_t S) const { return AdditiveEnergy::flops(S) + 2 * S * coverage->weight.numel(); }
 
 }  // namespace headlab

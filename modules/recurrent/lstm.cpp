@@ -33,17 +33,19 @@ BiLstm::BiLstm(int64_t in, int64_t width) {
 }
 
 Tensor BiLstm::forward(const Tensor& x_BSI, const Tensor& mask_BS) const {
-  const auto B = x_BSI.size(0), S = x_BSI.size(1), U = forwards->width();
-  auto weights = forwards->tensors();
-  for (const auto& tensor : backwards->tensors()) weights.push_back(tensor);
-  const auto start = torch::zeros({2, B, U}, x_BSI.options());
-  if (!mask_BS.defined())
-    return std::get<0>(torch::lstm(x_BSI, {start, start}, weights, true, 1, 0.0, is_training(), true, /*batch_first=*/true));
-  const auto [lengths, order] = mask_BS.sum(1).sort(0, /*descending=*/true);
-  const auto [data, sizes] = torch::_pack_padded_sequence(x_BSI.index_select(0, order), lengths.cpu(), /*batch_first=*/true);
-  const auto made = std::get<0>(torch::lstm(data, sizes, {start, start}, weights, true, 1, 0.0, is_training(), true));
-  const auto sorted = std::get<0>(torch::_pad_packed_sequence(made, sizes, /*batch_first=*/true, 0.0, S));
-  return sorted.index_select(0, order.argsort());
+  // No size is read as a number, and no index made elsewhere: what is done here is recorded for export.
+  const auto one_way = [&](const LstmCell& cell, const Tensor& x) {
+    const auto start =
+        torch::zeros_like(x.select(1, 0).slice(1, 0, 1)).expand({-1, cell.width()}).unsqueeze(0).contiguous();
+    return std::get<0>(torch::lstm(x, {start, start}, cell.tensors(), true, 1, 0.0, is_training(), false, true));
+  };
+  // Backwards from each text's last place; what stands after it is read after all of the text.
+  const auto places_S = torch::ones_like(x_BSI.select(0, 0).select(1, 0), torch::kLong).cumsum(0) - 1;
+  const auto last_B1 = mask_BS.defined() ? mask_BS.sum(1, /*keepdim=*/true) - 1 : places_S.slice(0, -1).unsqueeze(0);
+  const auto turned_BS1 = torch::where(places_S <= last_B1, last_B1 - places_S, places_S).unsqueeze(-1);
+  const auto turned = [&](const Tensor& x) { return x.gather(1, turned_BS1.expand_as(x)); };
+  const auto h = torch::cat({one_way(*forwards, x_BSI), turned(one_way(*backwards, turned(x_BSI)))}, -1);
+  return mask_BS.defined() ? h.masked_fill(mask_BS.logical_not().unsqueeze(-1), 0) : h;
 }
 
 }  // namespace headlab

@@ -6,8 +6,8 @@
 
 namespace headlab {
 
-/// The weights of one LSTM: i, f, g, o = x W^T + b + h U^T; c' = sigmoid(f) c + sigmoid(i) tanh(g), h' = sigmoid(o) tanh(c').
-/// W [4U,I], U [4U,U], b [4U]. All start uniform in +-1/sqrt(U), the bias at 0.
+/// The weights of one LSTM: i, f, g, o = x W^T + b + h U^T; c' = sigmoid(f) c + sigmoid(i) tanh(g), h' = sigmoid(o)
+/// tanh(c'). W [4U,I], U [4U,U], b [4U]. All start uniform in +-1/sqrt(U), the bias at 0.
 class LstmCell : public torch::nn::Module, public Initialised {
  public:
   LstmCell(int64_t in, int64_t width);
@@ -24,8 +24,8 @@ class LstmCell : public torch::nn::Module, public Initialised {
   Tensor input_weight, hidden_weight, bias;
 };
 
-/// An LSTM to either side: x_BSI -> [B,S,2U], forwards and backwards beside each other. mask_BS (bool, true first): the real
-/// places; the others give zeros, and what stands there changes nothing. Undefined: all are real.
+/// An LSTM to either side: x_BSI -> [B,S,2U], forwards and backwards beside each other. mask_BS (bool, true first): the
+/// real places; the others give zeros, and what stands there changes nothing. Undefined: all are real.
 class BiLstm : public torch::nn::Module {
  public:
   BiLstm(int64_t in, int64_t width);

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,21 @@ struct Traits {
   bool self_alone = false;                // needs queries and keys that share positions: no cross-attention
   bool whole_text = false;                // must see all queries and keys of a text in one call
   bool needs_heads = false;               // has parameters for each head, so heads can't be chosen token by token
+  bool before_cache = false;              // of an adapter: acts before positions and the cache (Adapter::store)
+  bool (*gives_windows)(const Options&) = nullptr;  // of a gate: whether it gives heads windows; nullptr: it doesn't
   std::vector<Clash> clashes = {};        // entries that it can't stand beside
+};
+
+/// Where an entry's options stand in a spec, for rules that relate them to what is around them; a slot derives its own.
+struct Around {
+  std::string at;  // "encoder.attention.position"
+  Problems& problems;
+  Around(std::string at, Problems& problems) : at(std::move(at)), problems(problems) {}
+  virtual ~Around() = default;
+  /// `field`: of the entry's options; "": the entry itself.
+  void problem(const std::string& field, const std::string& message) const {
+    problems.add(field.empty() ? at : at + "." + field, message);
+  }
 };
 
 /// The same as sentences, for a person.
@@ -43,6 +58,15 @@ class Registry {
       return std::make_shared<Impl>(dynamic_cast<const OptionsType&>(options), context...);
     });
     traits_.push_back(std::move(traits));
+    rules_.push_back({});
+    return *this;
+  }
+  /// Rules that the last entry's options must keep where they stand, beside those of Options::rules().
+  template <class OptionsType, class AroundType>
+  Registry& rule(void (*check)(const OptionsType&, const AroundType&)) {
+    rules_.back() = [check](const Options& options, const Around& around) {
+      check(dynamic_cast<const OptionsType&>(options), dynamic_cast<const AroundType&>(around));
+    };
     return *this;
   }
 
@@ -51,6 +75,9 @@ class Registry {
     return makes_[index(choice.type())](choice.options(), context...);
   }
   const Traits& traits(const std::string& name) const { return traits_[index(name)]; }
+  void check(const Choice& choice, const Around& around) const {
+    if (const auto& rule = rules_[index(choice.type())]) rule(choice.options(), around);
+  }
 
  private:
   std::size_t index(const std::string& name) const {
@@ -61,6 +88,7 @@ class Registry {
   Catalogue catalogue_;
   std::vector<Make> makes_;
   std::vector<Traits> traits_;
+  std::vector<std::function<void(const Options&, const Around&)>> rules_;  // empty: none
 };
 
 /// For entries without options.

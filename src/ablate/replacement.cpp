@@ -19,8 +19,8 @@ struct Replacement::Outputs : Tap {
   Tensor source_BS, target_BT;
 
   bool wants(At at, Site) const override { return at == At::z; }
-  Tensor see(At, Site site, Tensor z_BHTK, const AttentionCall*) override {
-    const auto& mask = site.stack == Stack::enc_self ? source_BS : target_BT;
+  Tensor see(At, Site site, Tensor z_BHTK, const AttentionCall* call) override {
+    const auto mask = of_queries(site.stack == Stack::enc_self ? source_BS : target_BT, *call);
     auto z_NHK = z_BHTK.transpose(1, 2).flatten(0, 1);
     if (mask.defined()) z_NHK = z_NHK.index_select(0, mask.flatten().nonzero().squeeze(-1));
     of[site] = of.count(site) ? torch::cat({of[site], z_NHK}) : z_NHK;

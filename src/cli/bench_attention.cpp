@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "modules/attention/attention.h"
+#include "modules/attention/gate/native_sparse.h"
 #include "modules/attention/gate/route_experts.h"
 #include "modules/base/error.h"
 #include "modules/tensor/torch.h"
@@ -17,12 +18,13 @@
 namespace headlab {
 namespace {
 
-/// Two ways to the same work. `a` and `b` do it once; `difference` is the largest one between their answers, or between b's and
-/// those of a plain way to compute them where a does other work.
+/// Two ways to the same work. `a` and `b` do it once; `difference` is the largest one between their answers, or between
+/// b's and those of a plain way to compute them where a does other work.
 struct Pair {
   std::string what_a, what_b;
   std::function<void()> a, b;
   std::function<double()> difference;
+  std::function<std::pair<int64_t, int64_t>()> cache_bytes{};  // of a and of b; absent: nothing is cached
 };
 
 struct BenchCase {
@@ -44,8 +46,14 @@ std::shared_ptr<Attention> attention_of(const AttentionOptions& options, int64_t
 }
 
 AttentionCall call_of(const Tensor& x_BTD, Forward& run, bool causal) {
-  AttentionCall call{.site = {Stack::dec_self, 0}, .x_BTD = x_BTD, .memory_BSD = x_BTD, .q_pos = torch::arange(x_BTD.size(1)),
-                     .k_pos = torch::arange(x_BTD.size(1)), .see = {}, .state = nullptr, .run = run};
+  AttentionCall call{.site = {Stack::dec_self, 0},
+                     .x_BTD = x_BTD,
+                     .memory_BSD = x_BTD,
+                     .q_pos = torch::arange(x_BTD.size(1)),
+                     .k_pos = torch::arange(x_BTD.size(1)),
+                     .see = {},
+                     .state = nullptr,
+                     .run = run};
   call.see.causal = causal;
   return call;
 }
@@ -112,18 +120,19 @@ Pair windows(const std::vector<int64_t>& window_H, const std::string& what) {
       const auto z = at::scaled_dot_product_attention(of_head(q), of_head(k), of_head(v), mask);
       auto plain = torch::autograd::grad({z}, {q, k, v}, {of_head(upstream)});
       largest = std::max(largest, largest_difference(z, of_head(made[0])));
-      for (std::size_t i = 0; i < 3; ++i) largest = std::max(largest, largest_difference(of_head(plain[i]), of_head(made[i + 1])));
+      for (std::size_t i = 0; i < 3; ++i)
+        largest = std::max(largest, largest_difference(of_head(plain[i]), of_head(made[i + 1])));
     }
     return largest;
   };
-  return {std::to_string(H) + " heads that see all before them", what, [=] { pass(std::vector<int64_t>(window_H.size(), 0)); },
-          [=] { pass(window_H); }, difference};
+  return {std::to_string(H) + " heads that see all before them", what,
+          [=] { pass(std::vector<int64_t>(window_H.size(), 0)); }, [=] { pass(window_H); }, difference};
 }
 Pair narrow() { return windows(std::vector<int64_t>(8, 128), "windows of 128"); }
 Pair half_narrow() { return windows({128, 128, 128, 128, 0, 0, 0, 0}, "half of them with windows of 128"); }
 
-/// A router that gives each token 4 of 16 heads over shared keys and values against 4 plain heads of the same width, forward
-/// and backward, projections and all.
+/// A router that gives each token 4 of 16 heads over shared keys and values against 4 plain heads of the same width,
+/// forward and backward, projections and all.
 Pair routing() {
   constexpr int64_t width = 512, K = 128, T = 256, B = 16, experts = 16, chosen = 4;
   AttentionOptions plain_options, routed_options;
@@ -167,12 +176,110 @@ Pair routing() {
   return {"4 heads", "4 of 16 heads, chosen token by token", [=] { pass(plain); }, [=] { pass(routed); }, difference};
 }
 
+/// 8 plain heads, and as many of native_sparse of which each token picks 2.
+std::pair<std::shared_ptr<Attention>, std::shared_ptr<Attention>> plain_and_sparse(int64_t width) {
+  AttentionOptions options;
+  options.position.choose("rope");
+  const auto plain = attention_of(options, width);
+  options.gates.items.emplace_back(gate_catalogue, "native_sparse");
+  return {plain, attention_of(options, width)};
+}
+
+/// Forward and backward, projections and all.
+Pair native_sparse(int64_t B, int64_t T) {
+  constexpr int64_t width = 512;
+  const auto [plain, sparse] = plain_and_sparse(width);
+  const auto x = noise({B, T, width}, "x").requires_grad_(), upstream = noise({B, T, width}, "dy");
+  const auto pass = [=](const std::shared_ptr<Attention>& attention, bool masked) {
+    Forward run;
+    auto call = call_of(x, run, true);
+    if (masked)
+      call.see.allowed_BTS = torch::ones({T, T}, torch::kBool);  // any mask: all heads of all tokens are computed
+    const auto y = attention->forward(call);
+    auto inputs = attention->parameters();
+    inputs.push_back(x);
+    auto results = torch::autograd::grad({y}, inputs, {upstream}, std::nullopt, false, /*allow_unused=*/true);
+    results.push_back(y.detach());
+    return results;
+  };
+  const auto difference = [pass, sparse = sparse] {
+    const auto packed = pass(sparse, false), masked = pass(sparse, true);
+    double largest = 0;
+    for (std::size_t i = 0; i < packed.size(); ++i)
+      if (packed[i].defined())
+        largest = std::max(
+            largest, largest_difference(packed[i], masked[i]) / std::max(1.0, masked[i].abs().max().item<double>()));
+    return largest;
+  };
+  return {"8 heads", "2 of 8 heads a token", [pass, plain = plain] { pass(plain, false); },
+          [pass, sparse = sparse] { pass(sparse, false); }, difference};
+}
+Pair native_sparse_512() { return native_sparse(4, 512); }
+Pair native_sparse_2048() { return native_sparse(1, 2048); }
+
+/// A text of 2,048 tokens, one after another.
+Pair native_sparse_decoding() {
+  constexpr int64_t width = 512, T = 2048;
+  const auto [plain, sparse] = plain_and_sparse(width);
+  const auto x = noise({1, T, width}, "x");
+  const auto decode = [=](const std::shared_ptr<Attention>& attention, State& state) {
+    const torch::NoGradGuard no_grad;
+    std::vector<Tensor> parts;
+    for (int64_t t = 0; t < T; ++t) {
+      Forward run;
+      auto call = call_of(x.narrow(1, t, 1), run, true);
+      call.q_pos = call.k_pos = torch::arange(t, t + 1);
+      call.state = &state;
+      parts.push_back(attention->forward(call));
+    }
+    return torch::cat(parts, 1);
+  };
+  const auto difference = [=, sparse = sparse] {
+    const torch::NoGradGuard no_grad;
+    Forward run;
+    auto call = call_of(x, run, true);
+    call.see.allowed_BTS = torch::ones({T, T}, torch::kBool);
+    State state;
+    return largest_difference(sparse->forward(call), decode(sparse, state));
+  };
+  const auto cached = [decode](const std::shared_ptr<Attention>& attention) {
+    State state;
+    decode(attention, state);
+    int64_t bytes = 0;
+    for (const auto& tensor : state.stored) bytes += static_cast<int64_t>(tensor.nbytes());
+    return bytes;
+  };
+  const auto once = [decode](const std::shared_ptr<Attention>& attention) {
+    State state;
+    decode(attention, state);
+  };
+  return {"8 heads",
+          "2 of 8 heads a token",
+          [once, plain = plain] { once(plain); },
+          [once, sparse = sparse] { once(sparse); },
+          difference,
+          [cached, plain = plain, sparse = sparse] { return std::pair(cached(plain), cached(sparse)); }};
+}
+
 const std::vector<BenchCase>& bench_cases() {
   static const std::vector<BenchCase> all{
       {"pruned", "half of 8 heads removed: width 512, 256 tokens, batch 16, forward", 0.6, pruned},
-      {"windows", "all 8 heads see 128 of 4,096 tokens: against fused causal attention, forward and backward", 1.0 / 6, narrow},
-      {"half-windows", "half of 8 heads see 128 of 4,096 tokens: against fused causal attention, forward and backward", 0.65, half_narrow},
-      {"routing", "4 of 16 heads of width 128 a token: against 4 plain ones, width 512, 256 tokens, batch 16, forward and backward", 1.3, routing}};
+      {"windows", "all 8 heads see 128 of 4,096 tokens: against fused causal attention, forward and backward", 1.0 / 6,
+       narrow},
+      {"half-windows", "half of 8 heads see 128 of 4,096 tokens: against fused causal attention, forward and backward",
+       0.65, half_narrow},
+      {"routing",
+       "4 of 16 heads of width 128 a token: against 4 plain ones, width 512, 256 tokens, batch 16, forward and "
+       "backward",
+       1.3, routing},
+      {"native-sparse-512",
+       "2 of 8 heads a token: against 8 plain ones, width 512, 512 tokens, batch 4, forward and backward", 0.5,
+       native_sparse_512},
+      {"native-sparse-2048",
+       "2 of 8 heads a token: against 8 plain ones, width 512, 2,048 tokens, forward and backward", 0.35,
+       native_sparse_2048},
+      {"native-sparse-decoding", "2 of 8 heads a token: against 8 plain ones, width 512, 2,048 tokens one by one", 0.9,
+       native_sparse_decoding}};
   return all;
 }
 
@@ -187,11 +294,12 @@ double seconds_of(const std::function<void()>& work, int times) {
 int bench_attention(const BenchCase& of, int threads, int pairs, const std::string& only) {
   at::set_num_threads(threads);
   const auto pair = of.make();
-  nlohmann::ordered_json line{{"case", of.name}, {"summary", of.summary}, {"a", pair.what_a}, {"b", pair.what_b}, {"threads", threads}};
+  nlohmann::ordered_json line{
+      {"case", of.name}, {"summary", of.summary}, {"a", pair.what_a}, {"b", pair.what_b}, {"threads", threads}};
   if (!only.empty()) {  // one side alone, for the memory it takes
     const auto& work = only == "a" ? pair.a : pair.b;
     for (int i = 0; i < 3; ++i) work();
-    struct rusage used {};
+    struct rusage used{};
     getrusage(RUSAGE_SELF, &used);
     line["peak_bytes"] = static_cast<int64_t>(used.ru_maxrss) * 1024;
     std::printf("%s\n", line.dump().c_str());
@@ -201,8 +309,12 @@ int bench_attention(const BenchCase& of, int threads, int pairs, const std::stri
   line["largest_difference"] = difference;
   if (!(difference <= allowed_difference)) {
     std::printf("%s\n", line.dump().c_str());
-    throw Error(std::string("bench attention ") + of.name + ": the answers differ by " + std::to_string(difference) + " (allowed " +
-                std::to_string(allowed_difference) + "); not timed");
+    throw Error(std::string("bench attention ") + of.name + ": the answers differ by " + std::to_string(difference) +
+                " (allowed " + std::to_string(allowed_difference) + "); not timed");
+  }
+  if (pair.cache_bytes) {
+    const auto [of_a, of_b] = pair.cache_bytes();
+    line["cache_bytes"] = {{"a", of_a}, {"b", of_b}};
   }
   // Warm, and as many times a turn as take a tenth of a second or more.
   seconds_of(pair.b, 1);
@@ -244,9 +356,12 @@ void add_bench_attention(CLI::App& bench, const std::shared_ptr<std::function<in
   command->add_option("case", wanted->name, "what is compared")->required()->check(CLI::IsMember(names));
   command->add_option("--threads", wanted->threads, "CPU threads")->capture_default_str()->check(CLI::PositiveNumber);
   command->add_option("--pairs", wanted->pairs, "turns of both")->capture_default_str()->check(CLI::PositiveNumber);
-  command->add_option("--only", wanted->only, "run one side alone, and print the memory it took at most")->check(CLI::IsMember({"a", "b"}));
+  command->add_option("--only", wanted->only, "run one side alone, and print the memory it took at most")
+      ->check(CLI::IsMember({"a", "b"}));
   command->callback([chosen, wanted, by_name] {
-    *chosen = [wanted, by_name] { return bench_attention(*by_name.at(wanted->name), wanted->threads, wanted->pairs, wanted->only); };
+    *chosen = [wanted, by_name] {
+      return bench_attention(*by_name.at(wanted->name), wanted->threads, wanted->pairs, wanted->only);
+    };
   });
 }
 

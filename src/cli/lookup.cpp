@@ -2,17 +2,19 @@
 
 #include "modules/embedding/embedding.h"
 #include "modules/output/output.h"
-#include "modules/recurrent/energy.h"
+#include "modules/model/frame_reader.h"
+#include "modules/recurrent/decoder.h"
 #include "src/cli/command.h"
 #include "src/cli/lookup.h"
 #include "src/convert/conversion.h"
+#include "src/data/frames/recording_list.h"
+#include "src/data/frames/sources.h"
 #include "src/heads/scorer.h"
 #include "src/measure/measure.h"
 #include "src/run/stage.h"
 #include "src/spec/catalogue_text.h"
 #include "src/spec/schema.h"
 #include "src/task/classification.h"
-#include "src/task/frames.h"
 #include "src/task/generated.h"
 #include "src/task/language_model.h"
 #include "src/task/span.h"
@@ -30,7 +32,7 @@ std::vector<const Catalogue*> slots() {
           &residual_catalogue(), &block_catalogue(), &mixer_catalogue(), &added_position_catalogue(), &output_catalogue(),
           &task_catalogue(),
           &translation_data_catalogue(), &plain_text_catalogue(), &labelled_text_catalogue(), &tagged_text_catalogue(),
-          &span_catalogue(), &frame_source_catalogue(), &generator_catalogue(), &energy_catalogue(),
+          &span_catalogue(), &frame_source_catalogue(), &recording_list_catalogue(), &generator_catalogue(), &frame_reader_catalogue(), &energy_catalogue(), &merge_catalogue(),
           &stage_catalogue(), &scorer_catalogue(), &measure_catalogue(), &conversion_catalogue(), &optimizer_catalogue(), &schedule_catalogue(),
           &penalty_catalogue(), &head_mask_catalogue(), &augmentation_catalogue()};
 }

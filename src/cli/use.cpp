@@ -2,7 +2,7 @@
 #include <cstdio>
 #include <iostream>
 
-#include "modules/attention/attention.h"
+#include "modules/mixer/attention_in.h"
 #include "modules/model/cost.h"
 #include "modules/tensor/torch.h"
 #include "src/cli/command.h"
@@ -90,7 +90,7 @@ std::function<int()> add_show(CLI::App& command) {
       for (auto head : mixer->heads()) heads += (heads.empty() ? "" : " ") + std::to_string(head);
       int64_t parameters = 0;
       for (const auto& parameter : mixer->parameters()) parameters += parameter.numel();
-      const auto* attention = dynamic_cast<const Attention*>(mixer);
+      const auto* attention = attention_in(*mixer);
       const auto cache = mixer->cache_numbers();
       Forward none;
       const bool fused = attention && attention->fusable(site, none);

@@ -8,5 +8,7 @@ namespace headlab {
 /// that the environment variable HEADLAB_DATA names. Throws FileError where there is no such file:
 /// `no such file: data/train.en (looked in experiments/ and in HEADLAB_DATA)`.
 std::string resolve_data_path(const std::string& name, const std::string& spec_folder);
+/// The same of a folder: `no such folder: ...`.
+std::string resolve_data_folder(const std::string& name, const std::string& spec_folder);
 
 }  // namespace headlab

@@ -1,5 +1,7 @@
 #include "src/export/loops.h"
 
+#include <sstream>
+
 namespace headlab {
 namespace {
 
@@ -139,8 +141,33 @@ def search(self, memory: Tensor, mask: Tensor, limits: Tensor, beam: int, length
     return self.beam_search(memory, mask, limits, beam, length_penalty)
 )script";
 
+/// A float of TorchScript.
+std::string real(double x) {
+  std::ostringstream number;
+  number.precision(17);
+  number << x;
+  const auto digits = number.str();
+  return digits.find_first_of(".e") == std::string::npos ? digits + ".0" : digits;
+}
+
 }  // namespace
 
-void define_search(torch::jit::Module& module) { module.define(text); }
+void define_search(torch::jit::Module& module, const SearchOptions& search) {
+  module.define(text);
+  module.define(R"script(
+def limits_of(self, lengths: Tensor, max_length: int) -> Tensor:
+    if max_length > 0:
+        limits = lengths * 0 + max_length
+    else:
+        limits = torch.floor(lengths.double() * )script" +
+                real(search.max_length_factor) + " + " + real(static_cast<double>(search.max_length_extra)) + R"script().long()
+    return limits.clamp(max=self.max_length - 1)
+)script");
+}
+
+std::string search_arguments(const SearchOptions& search) {
+  return "beam: int = " + std::to_string(search.beam) + ", length_penalty: float = " + real(search.length_penalty) +
+         ", max_length: int = " + std::to_string(search.max_length);
+}
 
 }  // namespace headlab

@@ -88,32 +88,8 @@ def forward(self, source: Tensor, mask: Tensor, target: Tensor) -> Tensor:
     return self.full(source, mask, target)
 )script";
 
-/// A float of TorchScript.
-std::string real(double x) {
-  std::ostringstream number;
-  number.precision(17);
-  number << x;
-  const auto digits = number.str();
-  return digits.find_first_of(".e") == std::string::npos ? digits + ".0" : digits;
-}
-
-/// The last arguments of translate_ids and translate.
-std::string default_arguments(const SearchOptions& search) {
-  return "beam: int = " + std::to_string(search.beam) + ", length_penalty: float = " + real(search.length_penalty) +
-         ", max_length: int = " + std::to_string(search.max_length);
-}
-
 std::string translating(const SearchOptions& search) {
-  std::ostringstream text;
-  text << R"script(
-def limits_of(self, lengths: Tensor, max_length: int) -> Tensor:
-    if max_length > 0:
-        limits = lengths * 0 + max_length
-    else:
-        limits = torch.floor(lengths.double() * )script"
-       << real(search.max_length_factor) << " + " << real(static_cast<double>(search.max_length_extra)) << R"script().long()
-    return limits.clamp(max=self.max_length - 1)
-
+  return R"script(
 def translate_with_scores(self, source: Tensor, beam: int, length_penalty: float, max_length: int) -> Tuple[Tensor, Tensor]:
     assert source.dim() == 2, "source: expected ids [B, S], got {} dimensions".format(source.dim())
     if source.size(0) == 0:
@@ -128,11 +104,10 @@ def translate_with_scores(self, source: Tensor, beam: int, length_penalty: float
     mask = torch.arange(ids.size(1), device=source.device) < lengths.unsqueeze(1)
     return self.search(self.encode(ids, mask), mask, self.limits_of(lengths, max_length), beam, length_penalty)
 
-def translate_ids(self, source: Tensor, )script"
-       << default_arguments(search) << R"script() -> Tensor:
+def translate_ids(self, source: Tensor, )script" +
+         search_arguments(search) + R"script() -> Tensor:
     return self.translate_with_scores(source, beam, length_penalty, max_length)[0]
 )script";
-  return text.str();
 }
 
 /// Adds translate; returns why it can't be, or nothing.
@@ -155,7 +130,7 @@ std::string add_text(torch::jit::Module& module, const ExportOptions& options) {
       module.register_module("target_tokenizer", writes.module);
     }
   }
-  define_translate(module, default_arguments(options.search), refused);
+  define_translate(module, search_arguments(options.search), refused);
   return refused;
 }
 
@@ -172,7 +147,7 @@ torch::jit::Module script_of(EncoderDecoder& model, const ExportOptions& options
   number("max_length", model.max_length());
   record_model(module, model, options);
   module.define(methods);
-  define_search(module);
+  define_search(module, options.search);
   module.define(translating(options.search));
   module.register_buffer("anchor", torch::empty({0}, torch::dtype(model.dtype()).device(model.device())));  // tells the device
   no_text = add_text(module, options);

@@ -2,6 +2,7 @@
 
 #include "modules/attention/attention.h"
 #include "modules/base/error.h"
+#include "modules/mixer/attention_in.h"
 #include "modules/mixer/heads_by_length.h"
 #include "modules/tensor/torch.h"
 
@@ -11,6 +12,16 @@ void Examples::describe_examples(Fields& fields, const std::string& what) {
   fields.add("split", split, what).one_of({"train", "valid", "test"});
   fields.add("limit", limit, "the first examples alone").at_least(0).unit("examples").means("0: all");
   fields.add("max_tokens", max_tokens, "tokens of a batch, padding included").at_least(1).unit("tokens");
+}
+
+Tensor of_queries(const Tensor& of_text_BT, const AttentionCall& call) {
+  if (!of_text_BT.defined() || call.x_BTD.size(1) == of_text_BT.size(1)) return of_text_BT;
+  return of_text_BT.index_select(1, call.q_pos);
+}
+
+const std::vector<int64_t>& heads_with_weights(const Mixer& mixer) {
+  const auto* attention = attention_in(mixer);
+  return attention ? attention->heads() : mixer.heads();
 }
 
 void refuse_routing(const Model& model, const std::string& who, const std::string& what, const std::string& way_out) {

@@ -14,7 +14,8 @@ struct SeenWeights : Tap {
   std::map<Site, Tensor> of;  // [H,T,S]
   bool wants(At at, Site) const override { return at == At::weights; }
   Tensor see(At, Site site, Tensor weights_BHTS, const AttentionCall* call) override {
-    of[site] = weights_BHTS[0].slice(-1, call->ahead);
+    const auto weights_HTS = weights_BHTS[0].slice(-1, call->ahead);
+    of[site] = of.count(site) ? torch::cat({of[site], weights_HTS}, 1) : weights_HTS;  // step by step, or all at once
     return weights_BHTS;
   }
 };
@@ -68,8 +69,9 @@ nlohmann::ordered_json AttentionMeasure::measure(Model& model, const Task& task,
     model.hidden(inputs, run);
     for (const auto& [site, mixer] : model.mixers()) {
       if (!seen.of.count(site)) continue;  // no head is left, or it has no attention weights
-      for (std::size_t h = 0; h < mixer->heads().size(); ++h)
-        heads[to_string(HeadId{site.stack, site.layer, mixer->heads()[h]})]["attention"].push_back(
+      const auto& of_site = heads_with_weights(*mixer);
+      for (std::size_t h = 0; h < of_site.size(); ++h)
+        heads[to_string(HeadId{site.stack, site.layer, of_site[h]})]["attention"].push_back(
             bytes_of(seen.of.at(site)[static_cast<int64_t>(h)]));
     }
     texts.push_back(std::move(text));

@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 #include <numbers>
 
-#include "modules/attention/attention.h"
 #include "modules/attention/position/adarope.h"
+#include "modules/mixer/attention_in.h"
 #include "modules/tensor/torch.h"
 
 namespace headlab {
@@ -15,15 +15,16 @@ nlohmann::ordered_json FrequenciesMeasure::measure(Model& model, const Task&, ui
   double spread = 0;
   int64_t attentions = 0;
   for (const auto& [site, mixer] : model.mixers()) {
-    const auto children = mixer->named_children();
-    const auto* position = children.contains("position") ? dynamic_cast<const AdaRope*>(children["position"].get()) : nullptr;
-    if (!position || mixer->heads().empty()) continue;
+    const auto* attention = attention_in(*mixer);
+    if (!attention || attention->heads().empty()) continue;
+    const auto* position = dynamic_cast<const AdaRope*>(attention->named_children()["position"].get());
+    if (!position) continue;
     const auto w_HR = position->frequencies().to(torch::kCPU, torch::kFloat64).contiguous();
     const auto number = [](const Tensor& of_H, std::size_t h, double otherwise) {
       return of_H.defined() ? of_H[static_cast<int64_t>(h)].item<double>() : otherwise;
     };
-    for (std::size_t h = 0; h < mixer->heads().size(); ++h) {
-      auto& one = heads[to_string(HeadId{site.stack, site.layer, mixer->heads()[h]})];
+    for (std::size_t h = 0; h < attention->heads().size(); ++h) {
+      auto& one = heads[to_string(HeadId{site.stack, site.layer, attention->heads()[h]})];
       for (int64_t i = 0; i < w_HR.size(1); ++i) {
         const auto w = w_HR[static_cast<int64_t>(h)][i].item<double>();
         one["frequencies"].push_back(w);

@@ -21,7 +21,8 @@ struct LargestPlaces : Tap {
     const auto& keys = site.stack == Stack::dec_self ? target_BT : source_BS;
     const auto of_tokens = weights_BHTS.slice(-1, call->ahead);
     const auto seen = keys.defined() ? of_tokens.masked_fill(keys.logical_not().unsqueeze(1).unsqueeze(1), -1) : of_tokens;
-    of[site] = seen.argmax(-1).to(torch::kCPU);
+    const auto places_BHT = seen.argmax(-1).to(torch::kCPU);
+    of[site] = of.count(site) ? torch::cat({of[site], places_BHT}, 2) : places_BHT;  // step by step, or all at once
     return weights_BHTS;
   }
 };
@@ -128,8 +129,9 @@ nlohmann::ordered_json RolesMeasure::measure(Model& model, const Task& task, uin
         const auto& queries = encoder ? source : target;
         const auto& query_mask = encoder ? seen.source_BS : seen.target_BT;
         const auto place_H = seen.of.at(site)[row];
-        for (std::size_t h = 0; h < mixer->heads().size(); ++h) {
-          auto& count = counts[{site.stack, site.layer, mixer->heads()[h]}];
+        const auto& heads = heads_with_weights(*mixer);
+        for (std::size_t h = 0; h < heads.size(); ++h) {
+          auto& count = counts[{site.stack, site.layer, heads[h]}];
           count.right.resize(directions.size());
           const auto places = place_H[static_cast<int64_t>(h)].contiguous();
           const auto* place = places.data_ptr<int64_t>();

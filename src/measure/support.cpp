@@ -19,12 +19,12 @@ struct Reach : Tap {
   std::map<Site, double> queries;
 
   bool wants(At at, Site) const override { return at == At::scores || at == At::weights; }
-  Tensor see(At at, Site site, Tensor value, const AttentionCall*) override {
+  Tensor see(At at, Site site, Tensor value, const AttentionCall* call) override {
     if (at == At::scores) {
       seen_BHT[site] = value.gt(-std::numeric_limits<double>::infinity()).sum(-1);
       return value;
     }
-    const auto& mask = site.stack == Stack::enc_self ? source_BS : target_BT;
+    const auto mask = of_queries(site.stack == Stack::enc_self ? source_BS : target_BT, *call);
     auto counts = seen_BHT.at(site).ge(options.least);
     if (mask.defined()) counts = counts.logical_and(mask.unsqueeze(1));
     const auto reached = value.gt(options.above)
@@ -64,11 +64,12 @@ nlohmann::ordered_json SupportMeasure::measure(Model& model, const Task& task, u
   nlohmann::ordered_json heads = nlohmann::ordered_json::object();
   double sum = 0, most = 0;
   for (const auto& [site, mixer] : model.mixers()) {
-    if (mixer->heads().empty() || reach.queries[site] == 0) continue;
+    if (reach.queries[site] == 0) continue;
     most = std::max(most, reach.queries[site]);
-    for (std::size_t h = 0; h < mixer->heads().size(); ++h) {
+    const auto& of_site = heads_with_weights(*mixer);
+    for (std::size_t h = 0; h < of_site.size(); ++h) {
       const auto mean = reach.sum_H.at(site)[static_cast<int64_t>(h)].item<double>() / reach.queries[site];
-      heads[to_string(HeadId{site.stack, site.layer, mixer->heads()[h]})] = {{"support", mean}};
+      heads[to_string(HeadId{site.stack, site.layer, of_site[h]})] = {{"support", mean}};
       sum += mean;
     }
   }

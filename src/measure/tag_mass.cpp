@@ -69,7 +69,8 @@ nlohmann::ordered_json TagMassMeasure::measure(Model& model, const Task& task, u
   double offsets = 0, lifts = 0;
   for (const auto& [site, mixer] : model.mixers()) {
     if (tap.on_tag_HC.count(site) == 0) continue;
-    for (std::size_t h = 0; h < mixer->heads().size(); ++h) {
+    const auto& of_site = heads_with_weights(*mixer);
+    for (std::size_t h = 0; h < of_site.size(); ++h) {
       const auto position = static_cast<int64_t>(h);
       Json head{{"offset", 0}, {"offset_mass", 0.0}, {"mass", Json::object()}, {"lift", Json::object()}};
       double largest_offset = -1, largest_lift = 0;
@@ -88,7 +89,7 @@ nlohmann::ordered_json TagMassMeasure::measure(Model& model, const Task& task, u
       }
       offsets += largest_offset;
       lifts += largest_lift;
-      heads[to_string(HeadId{site.stack, site.layer, mixer->heads()[h]})] = head;
+      heads[to_string(HeadId{site.stack, site.layer, of_site[h]})] = head;
     }
   }
   const auto count = static_cast<double>(std::max<std::size_t>(heads.size(), 1));

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "modules/attention/attention.h"
 #include "modules/attention/gate/windows.h"
+#include "modules/mixer/attention_in.h"
 #include "modules/tensor/torch.h"
 #include "src/task/token_loss.h"
 
@@ -28,7 +28,7 @@ nlohmann::ordered_json WindowsMeasure::measure(Model& model, const Task& task, u
   std::vector<int64_t> all;
   double pairs = 0;
   for (const auto& [site, mixer] : model.mixers()) {
-    const auto* attention = dynamic_cast<const Attention*>(mixer);
+    const auto* attention = attention_in(*mixer);
     if (!attention || site.stack == Stack::dec_cross || attention->heads().empty()) continue;
     HeadOutline outline{attention->shape().H(), {}};
     for (const auto& gate : attention->gate_list()) gate->outline(outline);

@@ -4,16 +4,23 @@
 #include <numeric>
 
 #include "modules/embedding/frames.h"
-#include "modules/model/frame_transcriber.h"
+#include "modules/loss/ctc.h"
+#include "modules/model/frame_ctc.h"
 #include "modules/tensor/torch.h"
+#include "src/decode/best_path.h"
 #include "src/decode/pad.h"
 #include "src/task/token_loss.h"
-#include "src/terminal/format.h"
 
 namespace headlab {
 namespace {
 
-constexpr int64_t first_symbol = 4;  // after pad, unk, bos and eos
+constexpr int64_t first_symbol = ctc_first_symbol;  // after pad, unk, bos and eos
+
+std::vector<int64_t> ids_of(const std::vector<int64_t>& symbols) {
+  auto ids = symbols;
+  for (auto& id : ids) id += first_symbol;
+  return ids;
+}
 
 }  // namespace
 
@@ -32,76 +39,49 @@ int64_t edit_distance(const std::vector<int64_t>& one, const std::vector<int64_t
   return row.back();
 }
 
-void TranscriptionOptions::describe(Fields& fields) {
-  fields.add("data", data, "where the frames come from");
-  describe_roles(fields);
-}
-
 MetricNames TranscriptionOptions::metrics() const {
   return {{"token_error_rate", "loss", "accuracy"}, {"token_error_rate", "loss"}};
 }
 
 void TranscriptionOptions::model_rules(const Choice& model, Problems& problems) const {
-  expect_model("transcription", model, {{"frame_transcriber", ""}}, problems);
-  const auto* phones = dynamic_cast<const PhonesOptions*>(&data.options());
-  if (const auto* own = dynamic_cast<const FrameTranscriberOptions*>(&model.options()); phones && own && own->frame_width != phones->width)
-    problems.add("model.frame_width",
-                 "expected the width of the task's frames (" + std::to_string(phones->width) + "), got " + std::to_string(own->frame_width));
+  expect_model("transcription", model, {{"frame_transcriber", ""}, {"frame_ctc", ""}}, problems);
+  width_rule(model, problems);
 }
 
-Transcription::Transcription(const TranscriptionOptions& options, const TaskContext& context) : data_(load_frames(options.data, context)) {
-  std::string counts;
-  for (const auto& split : split_names()) {
-    const auto& part = data_.parts.at(split);
-    int64_t frames = 0, symbols = 0;
-    for (const auto& text : part) {
-      frames += text.length(data_.width);
-      symbols += static_cast<int64_t>(text.symbols.size());
-      most_symbols_ = std::max(most_symbols_, static_cast<int64_t>(text.symbols.size()));
-    }
-    counts += (counts.empty() ? "" : " / ") + with_commas(static_cast<int64_t>(part.size()));
-    report_[split] = {{"texts", part.size()}, {"frames", frames}, {"symbols", symbols}};
-  }
-  report_["symbols"] = data_.symbols.size();
-  summary_ = options.data.type() + ": " + counts + " texts of frames, " + std::to_string(data_.symbols.size()) + " symbols";
+Transcription::Transcription(const TranscriptionOptions& options, const TaskContext& context)
+    : OverFrames(options, context, "symbols") {
+  for (const auto& [split, part] : data().parts)
+    for (const auto& text : part) most_symbols_ = std::max(most_symbols_, static_cast<int64_t>(text.symbols.size()));
 }
 
 ModelContext Transcription::context() const {
   ModelContext context;
   context.source_vocabulary = 2;  // the placeholders
-  context.target_vocabulary = first_symbol + static_cast<int64_t>(data_.symbols.size());
+  context.target_vocabulary = first_symbol + static_cast<int64_t>(data().symbols.size());
   return context;
 }
 
-int64_t Transcription::longest() const {
-  int64_t longest = most_symbols_ + 1;
-  for (const auto& [split, part] : data_.parts)
-    for (const auto& text : part) longest = std::max(longest, text.length(data_.width));
-  return longest;
-}
-
 std::pair<std::vector<int64_t>, std::vector<int64_t>> Transcription::lengths(const std::string& split) const {
-  std::vector<int64_t> sources, targets;
-  for (const auto& text : part_of(data_.parts, split)) {
-    sources.push_back(text.length(data_.width));
+  std::vector<int64_t> targets;
+  for (const auto& text : part_of(data().parts, split))
     targets.push_back(static_cast<int64_t>(text.symbols.size()) + 1);
-  }
-  return {sources, targets};
+  return {frames_of_texts(split), targets};
 }
 
 std::string Transcription::target_token(int64_t id) const {
-  return id < first_symbol ? "" : data_.symbols.at(static_cast<std::size_t>(id - first_symbol));
+  return id < first_symbol ? "" : data().symbols.at(static_cast<std::size_t>(id - first_symbol));
 }
 
-TokenBatch Transcription::collect(const std::string& split, const std::vector<int64_t>& examples, torch::Device device) const {
-  const auto& part = part_of(data_.parts, split);
+TokenBatch Transcription::collect(const std::string& split, const std::vector<int64_t>& examples,
+                                  torch::Device device) const {
+  const auto& part = part_of(data().parts, split);
   const auto ids = writes();
-  const auto rows = frame_rows(part, examples, data_.width, device);
+  const auto heard = rows(split, examples, device);
   std::vector<std::vector<int64_t>> read;
   std::size_t longest = 0;
   for (const auto number : examples) {
-    auto& one = read.emplace_back(std::vector<int64_t>{ids.bos});
-    for (const auto symbol : part[static_cast<std::size_t>(number)].symbols) one.push_back(first_symbol + symbol);
+    auto& one = read.emplace_back(ids_of(part[static_cast<std::size_t>(number)].symbols));
+    one.insert(one.begin(), ids.bos);
     longest = std::max(longest, one.size());
   }
   std::vector<int64_t> targets, asked;
@@ -111,9 +91,9 @@ TokenBatch Transcription::collect(const std::string& split, const std::vector<in
       asked.push_back(static_cast<int64_t>(b * longest + t));
     }
   TokenBatch batch;
-  batch.inputs.source_BS = rows.places_BT;
-  batch.inputs.source_mask_BS = rows.mask_BT;
-  batch.inputs.side[frames_name] = rows.frames_BTF;
+  batch.inputs.source_BS = heard.places_BT;
+  batch.inputs.source_mask_BS = heard.mask_BT;
+  batch.inputs.side[frames_name] = heard.frames_BTF;
   std::tie(batch.inputs.target_BT, batch.inputs.target_mask_BT) = pad_right(read, ids.pad, device);
   batch.examples = examples;
   batch.tokens = static_cast<int64_t>(targets.size());
@@ -122,36 +102,34 @@ TokenBatch Transcription::collect(const std::string& split, const std::vector<in
   return batch;
 }
 
-/// The most probable symbol, one after another, until each row wrote eos or as many as a text may have; pad, unk and bos are never written.
-std::vector<std::vector<int64_t>> Transcription::written(Model& model, const Batch& batch, const Intervention& with) const {
-  const auto ids = writes();
+std::vector<std::vector<int64_t>> Transcription::written(Model& model, const std::string& split,
+                                                         const std::vector<int64_t>& examples,
+                                                         const SearchOptions& options, const Intervention& with) const {
+  if (!options.prefix.empty())
+    throw UsageError("search.prefix: a transcription begins with what is said first; leave it out");
+  auto inputs = batch(split, examples, model.device()).inputs;
+  inputs.target_BT = inputs.target_mask_BT = Tensor();
   Forward run;
   with.enter(run);
-  const auto stepper = model.stepper(batch, run);
-  const auto B = batch.source_BS.size(0);
-  std::vector<std::vector<int64_t>> texts(static_cast<std::size_t>(B));
-  std::vector<bool> over(texts.size(), false);
-  auto next = torch::full({B, 1}, ids.bos, torch::dtype(torch::kLong).device(model.device()));
-  const auto most = std::min(2 * most_symbols_, model.max_length());
-  for (int64_t t = 0; t < most && std::find(over.begin(), over.end(), false) != over.end(); ++t) {
-    const auto best = stepper->step(next, run).slice(1, ids.eos).argmax(1) + ids.eos;
-    next = best.unsqueeze(1);
-    const auto on_cpu = best.cpu();
-    for (std::size_t b = 0; b < texts.size(); ++b) {
-      const auto id = on_cpu.const_data_ptr<int64_t>()[b];
-      over[b] = over[b] || id == ids.eos;
-      if (!over[b]) texts[b].push_back(id - first_symbol);
-    }
+  run.rows_B = torch::tensor(examples, torch::kLong).to(model.device());
+  if (auto* ctc = dynamic_cast<FrameCtc*>(&model); ctc && options.beam == 1 && !options.draws()) {
+    const auto heard = ctc->read(inputs, run);
+    return best_paths(ctc->frame_log_probabilities(heard), heard.mask_BS);
   }
+  std::vector<std::vector<int64_t>> texts;
+  for (const auto& found : search(model, inputs, writes(), options, run))
+    texts.push_back(found.empty() ? std::vector<int64_t>() : found.front().ids);
   return texts;
 }
 
 Evaluation Transcription::evaluate(Model& model, const EvaluateOptions& options, const Intervention& with) const {
-  const auto& part = part_of(data_.parts, options.split);
+  const auto& part = part_of(data().parts, options.split);
   const auto metrics = wanted_metrics(*this, options);
   Evaluation result;
   std::map<std::string, double> all;
-  const auto wanted = [&](const std::string& metric) { return std::find(metrics.begin(), metrics.end(), metric) != metrics.end(); };
+  const auto wanted = [&](const std::string& metric) {
+    return std::find(metrics.begin(), metrics.end(), metric) != metrics.end();
+  };
   if (wanted("loss") || wanted("accuracy")) {
     const auto totals = token_totals(model, *this, options, with);
     all["loss"] = totals.loss();
@@ -162,24 +140,26 @@ Evaluation Transcription::evaluate(Model& model, const EvaluateOptions& options,
     const Mode evaluating(model, false);
     std::map<int64_t, std::vector<int64_t>> said;  // by example
     for (const auto& examples : first_batches(*this, options.split, options.limit, options.max_tokens)) {
-      const auto texts = written(model, batch(options.split, examples, model.device()).inputs, with);
+      const auto texts = written(model, options.split, examples, options.search, with);
       for (std::size_t b = 0; b < examples.size(); ++b) said[examples[b]] = texts[b];
     }
-    const auto text_of = [&](const std::vector<int64_t>& symbols) {
+    const auto names_of_ids = [&](const std::vector<int64_t>& ids) {
       std::string text;
-      for (const auto symbol : symbols) text += (text.empty() ? "" : " ") + data_.symbols[static_cast<std::size_t>(symbol)];
+      for (const auto id : ids) text += (text.empty() ? "" : " ") + (id < first_symbol ? "?" : target_token(id));
       return text;
     };
     int64_t edits = 0, symbols = 0;
     for (const auto& [number, text] : said) {
-      const auto& reference = part[static_cast<std::size_t>(number)].symbols;
+      const auto reference = ids_of(part[static_cast<std::size_t>(number)].symbols);
       edits += edit_distance(text, reference);
       symbols += static_cast<int64_t>(reference.size());
-      result.hypotheses.push_back(text_of(text));
-      if (static_cast<int64_t>(result.samples.size()) < options.samples) result.samples.push_back({"", text_of(reference), result.hypotheses.back()});
+      result.hypotheses.push_back(names_of_ids(text));
+      if (static_cast<int64_t>(result.samples.size()) < options.samples)
+        result.samples.push_back({"", names_of_ids(reference), result.hypotheses.back()});
     }
     all["token_error_rate"] = static_cast<double>(edits) / static_cast<double>(symbols);
-    result.signatures["token_error_rate"] = "greedy|edits over symbols:" + std::to_string(symbols);
+    result.signatures["token_error_rate"] =
+        "beam:" + std::to_string(options.search.beam) + "|edits over symbols:" + std::to_string(symbols);
   }
   for (const auto& metric : metrics) result.metrics[metric] = all.at(metric);
   return result;

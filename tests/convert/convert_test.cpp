@@ -1,6 +1,7 @@
 // Trained attentions made into others.
 #include "src/convert/convert.h"
 
+#include "modules/attention/position/adarope.h"
 #include "modules/attention/project/collaborative.h"
 #include "modules/attention/project/mix_heads.h"
 #include "modules/attention/project/standard.h"
@@ -156,6 +157,26 @@ TEST_CASE("a conversion converts: keys and values that groups share, and mixes o
     CHECK(back.report["largest"]["key_error"].get<double>() < 1e-14);
     CHECK(back.report["largest"]["value_error"].get<double>() < 1e-14);
   }
+}
+
+TEST_CASE("a conversion keeps a model's one table of frequencies, in attentions that change and those that stay") {
+  DefaultDtype guard(torch::kFloat64);
+  auto attention = small_attention();
+  attention.project.choose("grouped");
+  attention.project.as<GroupedProjectOptions>().groups = 2;
+  attention.position.choose("adarope");
+  attention.position.as<AdaRopeOptions>().share = "model";
+  const auto options = model_choice("decoder_only", small_decoder_only(attention));
+  const auto model = make_model(options);
+  auto how = to("standard");
+  how.layers = {1};
+  const auto made = converted(*model, options, how);
+  CHECK(difference(logits(*made.model), logits(*model)) < 1e-12);
+  const auto tables = made.model->named_parameters();
+  const auto table = [&](const std::string& layer) {
+    return tables["decoder.layers." + layer + ".self_attention.position.log_frequency"];
+  };
+  CHECK(table("0").is_same(table("1")));
 }
 
 TEST_CASE("head-mode SVD finds the components that heads are mixes of, and keeps h'/h of the cache") {

@@ -32,5 +32,18 @@ def check(case):
         assert got == case["texts"], f"{case['file']}: expected {case['texts']}, got {got}"
 
 
+def check_frames(case):
+    module = torch.jit.load(case["file"])
+    frames, mask = torch.tensor(case["frames"]), torch.tensor(case["mask"]).bool()
+    if "logits" in case:
+        logits = module.full(frames, mask, torch.tensor(case["target"]))
+        difference = (logits.flatten().double() - torch.tensor(case["logits"], dtype=torch.double)).abs().max().item()
+        assert difference < 1e-4, f"{case['file']}: logits differ by {difference}"
+    for beam, expected in case["transcriptions"].items():
+        written = module.transcribe(frames, mask, beam=int(beam), max_length=8) if beam != "0" else module.best_path(frames, mask)
+        got = [[id for id in row if id != module.target_pad] for row in written.tolist()]
+        assert got == expected, f"{case['file']}: beam {beam}: expected {expected}, got {got}"
+
+
 for case in json.load(open(sys.argv[1], encoding="utf-8")):
-    check(case)
+    check_frames(case) if "frames" in case else check(case)

@@ -6,6 +6,7 @@
 #include "modules/attention/gate/windows.h"
 #include "modules/attention/project/standard.h"
 #include "modules/mixer/ngram.h"
+#include "modules/mixer/ngram_and_attention.h"
 #include "tests/catch.h"
 #include "tests/support/models.h"
 #include "tests/support/scratch.h"
@@ -42,11 +43,19 @@ DecoderOnlyOptions ngram_then_attention() {
   return options;
 }
 
+/// Two heads of that attention and two of n-grams, in each layer.
+DecoderOnlyOptions ngram_and_attention() {
+  auto options = small_decoder_only(busy_attention());
+  options.decoder.mixer.choose("ngram_and_attention");
+  options.decoder.mixer.as<NgramAndAttentionOptions>().heads = 2;
+  return options;
+}
+
 }  // namespace
 
 TEST_CASE("an exported decoder gives the model's logits at any batch and length, and writes what greedy search writes") {
   Scratch folder;
-  for (const auto& options : {small_decoder_only(busy_attention()), ngram_then_attention()})
+  for (const auto& options : {small_decoder_only(busy_attention()), ngram_then_attention(), ngram_and_attention()})
     for (const bool pruned : {false, true}) {
       const auto model = make_model(model_choice("decoder_only", options));
       if (pruned) model->keep({{Stack::dec_self, {{1, 2}, {}}}});
@@ -78,7 +87,7 @@ TEST_CASE("an exported decoder that reads by segments gives the model's logits")
   Scratch folder;
   auto attention = busy_attention();
   attention.position = Choice(position_catalogue, "transformer_xl");
-  for (auto options : {small_decoder_only(attention), ngram_then_attention()}) {
+  for (auto options : {small_decoder_only(attention), ngram_then_attention(), ngram_and_attention()}) {
     options.segments.length = 3;
     options.segments.memory = 2;
     const auto model = make_model(model_choice("decoder_only", options));

@@ -33,6 +33,7 @@
 #include "modules/attention/project/simulated.h"
 #include "modules/attention/project/standard.h"
 #include "modules/mixer/ngram.h"
+#include "modules/mixer/ngram_and_attention.h"
 #include "modules/mixer/heads_by_length.h"
 #include "modules/tensor/torch.h"
 #include "src/decode/translate.h"
@@ -152,6 +153,11 @@ const std::vector<Variant>& variants() {
            own.train_length = 4;
            own.growth = 0.3;
          });
+       }},
+      {"frequencies of all attentions of the model",
+       [](auto& o, bool cross) {
+         if (!cross)
+           o.position = choice<AdaRopeOptions>(position_catalogue, "adarope", [](auto& own) { own.share = "model"; });
        }},
       {"learned alibi, wide values, groups and windows",
        [](auto& o, bool cross) {
@@ -493,6 +499,14 @@ TEST_CASE("other layers, norms, ties and positions export as well") {
           mixer->template as<NgramOptions>().heads = 4;
           mixer->template as<NgramOptions>().activation = "relu";
         }
+      },
+      [](auto& o) {
+        for (auto* mixer : {&o.encoder.mixer, &o.decoder.mixer}) {
+          mixer->choose("ngram_and_attention");
+          mixer->template as<NgramAndAttentionOptions>().heads = 1;
+        }
+        o.encoder.attention.position.choose("alibi");
+        o.decoder.attention.position.choose("rope");
       },
   };
   for (const auto& tweak : tweaks) {

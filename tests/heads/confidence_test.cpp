@@ -5,6 +5,7 @@
 #include "modules/tensor/torch.h"
 #include "src/heads/head_set.h"
 #include "tests/catch.h"
+#include "tests/support/taps.h"
 #include "tests/support/tasks.h"
 #include "tests/support/toy_task.h"
 
@@ -25,13 +26,6 @@ class EndedTask : public ToyTask {
     }
     return batch;
   }
-};
-
-/// Keeps the weights of one pass.
-struct Weights : Tap {
-  std::map<Site, Tensor> of;
-  bool wants(At at, Site) const override { return at == At::weights; }
-  Tensor see(At, Site site, Tensor value, const AttentionCall*) override { return of[site] = value; }
 };
 
 /// The toy model, of which each head has `vectors` persistent ones.
@@ -61,7 +55,7 @@ TEST_CASE("confidence is the mean of the largest weights, without padding and en
 
     model->eval();
     const auto batch = task.batch("valid", {0, 1, 2}, torch::kCPU);
-    Weights seen;
+    Seen seen(At::weights);
     Forward run;
     run.taps = {&seen};
     model->hidden(batch.inputs, run);

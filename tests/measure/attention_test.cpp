@@ -9,6 +9,7 @@
 #include "src/task/translation.h"
 #include "tests/catch.h"
 #include "tests/support/models.h"
+#include "tests/support/taps.h"
 #include "tests/support/tasks.h"
 
 namespace headlab {
@@ -30,12 +31,6 @@ std::vector<int> bytes_in(const std::string& text) {
   }
   return bytes;
 }
-
-struct Weights : Tap {
-  std::map<Site, Tensor> of;
-  bool wants(At at, Site) const override { return at == At::weights; }
-  Tensor see(At, Site site, Tensor value, const AttentionCall*) override { return of[site] = value; }
-};
 
 }  // namespace
 
@@ -70,7 +65,7 @@ TEST_CASE("attention of the report is the model's weights on short texts, with t
     CHECK(text["target"][1] == task->tokenizers().target.decode({inputs.target_BT[0][1].item<int64_t>()}));
     CHECK(text["source"][0] == task->tokenizers().source.decode({inputs.source_BS[0][0].item<int64_t>()}));
     const torch::NoGradGuard no_grad;
-    Weights seen;
+    Seen seen(At::weights);
     Forward run;
     run.taps = {&seen};
     model->hidden(inputs, run);

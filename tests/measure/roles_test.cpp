@@ -6,6 +6,7 @@
 #include "modules/tensor/torch.h"
 #include "src/task/translation.h"
 #include "tests/catch.h"
+#include "tests/support/taps.h"
 #include "tests/support/tasks.h"
 #include "tests/support/toy_task.h"
 
@@ -28,12 +29,6 @@ std::shared_ptr<EncoderDecoder> model_for(const Task& task, bool bare = false, b
   model->eval();
   return model;
 }
-
-struct Weights : Tap {
-  std::map<Site, Tensor> of;
-  bool wants(At at, Site) const override { return at == At::weights; }
-  Tensor see(At, Site site, Tensor value, const AttentionCall*) override { return of[site] = value; }
-};
 
 }  // namespace
 
@@ -130,7 +125,7 @@ TEST_CASE("relations and rare words that heads look at are counted as loops over
     std::map<int64_t, int64_t> offsets, by_offset;
     for (int64_t i = 0; i < 12; ++i) {
       const auto batch = task->batch("valid", {i}, torch::kCPU);
-      Weights seen;
+      Seen seen(At::weights);
       Forward run;
       run.taps = {&seen};
       const torch::NoGradGuard no_grad;

@@ -6,17 +6,12 @@
 #include "modules/base/error.h"
 #include "tests/catch.h"
 #include "tests/support/models.h"
+#include "tests/support/taps.h"
 #include "tests/support/tasks.h"
 
 using namespace headlab;
 
 namespace {
-
-struct Weights : Tap {
-  std::map<Site, Tensor> of;
-  bool wants(At at, Site) const override { return at == At::weights; }
-  Tensor see(At, Site site, Tensor value, const AttentionCall*) override { return of[site] = value; }
-};
 
 }  // namespace
 
@@ -39,7 +34,7 @@ TEST_CASE("the reach of a head is how many weights stand out, over queries that 
   const torch::NoGradGuard no_grad;
   for (int64_t i = 0; i < 6; ++i) {  // a text at a time: no padding
     const auto inputs = task->batch("valid", {i}, torch::kCPU).inputs;
-    Weights seen;
+    Seen seen(At::weights);
     Forward run;
     run.taps = {&seen};
     model->hidden(inputs, run);

@@ -6,18 +6,12 @@
 #include "src/task/tagging.h"
 #include "tests/catch.h"
 #include "tests/support/models.h"
+#include "tests/support/taps.h"
 #include "tests/support/tasks.h"
 
 using namespace headlab;
 
 namespace {
-
-/// An attention's weights, or others in their place.
-struct Weights : Tap {
-  std::map<Site, Tensor> of;
-  bool wants(At at, Site) const override { return at == At::weights; }
-  Tensor see(At, Site site, Tensor value, const AttentionCall*) override { return of[site] = value; }
-};
 
 std::shared_ptr<Task> tags_of_grammar() {
   return make_task(
@@ -56,7 +50,7 @@ TEST_CASE("the mass on tags and offsets is what loops over texts give", "[paper-
     for (int64_t n = 0; n < batch.tokens; ++n)
       tag_at[batch.rows_N[n].item<int64_t>()] = tagging.labels().name(batch.targets_N[n].item<int64_t>());
     for (const auto& [at, tag] : tag_at) share[tag] += 1;
-    Weights seen;
+    Seen seen(At::weights);
     Forward run;
     run.taps = {&seen};
     model->hidden(batch.inputs, run);

@@ -40,6 +40,7 @@
 #include "modules/attention/weigh/dot_product.h"
 #include "modules/mixer/heads_by_length.h"
 #include "modules/mixer/ngram.h"
+#include "modules/mixer/ngram_and_attention.h"
 #include "modules/layer/conformer.h"
 #include "src/checkpoint/safetensors.h"
 #include "src/spec/dump.h"
@@ -413,6 +414,14 @@ std::vector<Row> attention_rows() {
     a.position.choose("adarope");
     a.position.as<AdaRopeOptions>().share = "layer";
   }, self_alone);
+  add("position.adarope", "a base for all of a model, which is one attention", [](A& a) {
+    grouped(a, 2);
+    a.head_width = 4;
+    adarope(a, [](auto& own) {
+      own.learn = "base";
+      own.share = "model";
+    });
+  }, self_alone);
   add("position.adarope", "frequencies that stay, beside persistent vectors", [](A& a) {
     a.head_width = 4;
     persistent(a);
@@ -731,6 +740,23 @@ std::vector<Row> model_rows() {
     o.encoder.per_layer = {of_encoder};
     o.decoder.per_layer = {of_decoder};
   });
+  const Exempt two_kinds{.axes = "heads of two kinds have parameters of two shapes"};
+  const auto beside_ngrams = [&](const std::string& with, int64_t heads, const std::function<void(AttentionOptions&)>& change) {
+    auto options = small_encoder_decoder();
+    for (auto* mixer : {&options.encoder.mixer, &options.decoder.mixer}) {
+      mixer->choose("ngram_and_attention");
+      mixer->as<NgramAndAttentionOptions>().heads = heads;
+      mixer->as<NgramAndAttentionOptions>().n = 3;
+    }
+    for (auto* attention : {&options.encoder.attention, &options.decoder.attention}) change(*attention);
+    rows.push_back({"mixer.ngram_and_attention", with, model_choice("encoder_decoder", options), std::nullopt, two_kinds});
+  };
+  beside_ngrams("", 2, [](auto&) {});
+  beside_ngrams("one n-gram head; grouped keys, rope, windows and scalars", 1, [](auto& a) {
+    grouped(a, 2);
+    a.position.choose("rope");
+    a.gates.items = {windows({1, 3, 2, 0}), gate("scalar")};
+  });
   const auto by_length = [](const std::function<void(AttentionOptions&)>& change) {
     auto options = small_encoder_decoder();
     options.encoder.mixer.choose("heads_by_length");
@@ -937,7 +963,8 @@ TEST_CASE("every entry of every slot has a row in the conformance table", "[conf
       {"mixer", mixers().catalogue().names()},         {"block", blocks().catalogue().names()}};
   std::set<std::string> tried;
   for (const auto& row : table()) tried.insert(row.entry);
-  tried.insert("model.frame_transcriber");  // it has no attention in a stack: tests/modules/model/frame_transcriber_test.cpp
+  // Frames and symbols of two lengths, and no layers: tests/modules/model/frame_transcriber_test.cpp, frame_ctc_test.cpp.
+  tried.insert({"model.frame_transcriber", "model.frame_ctc"});
   for (const auto& [slot, entries] : slots)
     for (const auto& entry : entries) {
       INFO("tests/modules/conformance_test.cpp has no row for " << slot << "." << entry);

@@ -47,6 +47,16 @@ TEST_CASE("an exported language model answers as the run does, in C++ and Python
                          R"({"type": "decoder_only", )" + stack + "}"));
 }
 
+TEST_CASE("an exported transcriber writes what the run does, by a decoder and by CTC, in C++ and Python", "[run][python]") {
+  const std::string task = R"({"type": "transcription", "data": {"type": "phones", "phones": 5, "width": 6, "train": 200, "valid": 60, "test": 60}})";
+  for (const std::string model : {R"({"type": "frame_transcriber", "d_model": 16, "frame_width": 6})",
+                                  R"({"type": "frame_ctc", "d_model": 16, "frame_width": 6, "encoder": {"type": "layers", "attention": {"heads": 2}}})"}) {
+    const auto result = exported(task, model);
+    answers_alike(result);
+    CHECK(result.at("text") == "this file takes frames and gives ids");
+  }
+}
+
 TEST_CASE("an exported tagger answers as the run does, in C++ and Python", "[run][python]") {
   answers_alike(exported(R"({"type": "tagging", "data": {"type": "grammar", "train": 200, "valid": 60, "test": 60}, "tokenizer": {"type": "bpe", "vocabulary": 300}})",
                          R"({"type": "decoder_only", "output": "tags", )" + stack + "}"));

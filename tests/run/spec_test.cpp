@@ -110,10 +110,10 @@ TEST_CASE("wrong specs of real runs get these messages, word for word") {
        R"(x.json:2:49: model.dropout: expected a number in [0, 1), got 1
 1 mistake, nothing was run)"},
       {model_spec(R"({"d_model": 16})"),
-       R"(x.json:2:10: model: expected a "type", the name of a model (exists: encoder_decoder, decoder_only, encoder_only, frame_encoder, frame_transcriber)
+       R"(x.json:2:10: model: expected a "type", the name of a model (exists: encoder_decoder, decoder_only, encoder_only, frame_encoder, frame_transcriber, frame_ctc)
 1 mistake, nothing was run)"},
       {model_spec(R"("transformer")"),
-       R"(x.json:2:10: model: unknown model "transformer" (exists: encoder_decoder, decoder_only, encoder_only, frame_encoder, frame_transcriber)
+       R"(x.json:2:10: model: unknown model "transformer" (exists: encoder_decoder, decoder_only, encoder_only, frame_encoder, frame_transcriber, frame_ctc)
 1 mistake, nothing was run)"},
       {stages_spec(R"([{"train": {"steps": -1}}])"),
        R"(x.json:3:32: stages[0].train.steps: expected an integer of at least 0 (steps), got -1

@@ -5,6 +5,7 @@
 
 #include "modules/embedding/frames.h"
 #include "modules/model/frame_encoder.h"
+#include "src/data/frames/phones.h"
 #include "tests/catch.h"
 #include "tests/support/models.h"
 #include "tests/support/tasks.h"

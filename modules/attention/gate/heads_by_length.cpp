@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "modules/attention/rules.h"
 #include "modules/tensor/relevance.h"
 #include "modules/tensor/torch.h"
 
@@ -35,6 +36,11 @@ HeadsByLength::HeadsByLength(const HeadsByLengthOptions& options, Shape shape) :
 Tensor HeadsByLength::weigh(Tensor z_BHTK, const HeadPlan&, const AttentionCall& call) {
   const auto of_texts = factor.index_select(0, options_.bins_of(call)).to(z_BHTK.scalar_type());
   return relevance::through(z_BHTK, z_BHTK * of_texts.unsqueeze(-1).unsqueeze(-1));
+}
+
+void heads_by_length_rule(const HeadsByLengthOptions& options, const AttentionAround& around) {
+  const auto problem = heads_by_length_problem(options, around.options.heads);
+  if (!problem.empty()) around.problem("heads", problem);
 }
 
 }  // namespace headlab

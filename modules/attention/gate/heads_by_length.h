@@ -37,4 +37,6 @@ class HeadsByLength : public Gate {
 /// Why an attention of so many heads can't have the gate; empty: it can.
 std::string heads_by_length_problem(const HeadsByLengthOptions& options, int64_t heads);
 
+void heads_by_length_rule(const HeadsByLengthOptions& options, const AttentionAround& around);
+
 }  // namespace headlab

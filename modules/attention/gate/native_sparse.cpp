@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "modules/attention/rules.h"
 #include "modules/attention/weigh/weigh.h"
 #include "modules/tensor/relevance.h"
 #include "modules/tensor/torch.h"
@@ -21,11 +22,21 @@ Tensor squared_variation(const Tensor& x) {
 }  // namespace
 
 void NativeSparseOptions::describe(Fields& fields) {
-  fields.add("active", active, "heads that each token picks, beside the shared ones; of grouped keys and values: groups of heads").at_least(1);
-  fields.add("shared", shared, "the first so many heads keep every token, with weight 1; of grouped keys and values: groups of heads").at_least(0);
+  fields
+      .add("active", active,
+           "heads that each token picks, beside the shared ones; of grouped keys and values: groups of heads")
+      .at_least(1);
+  fields
+      .add("shared", shared,
+           "the first so many heads keep every token, with weight 1; of grouped keys and values: groups of heads")
+      .at_least(0);
   fields.add("window", window, "of the shared heads").at_least(1).unit("tokens").means("absent: they see all keys");
-  fields.add("positions", positions, "what rotates goes by a token's place among those of its head, or in the text").one_of({"own", "global"});
-  fields.add("balance", balance, "how picks are spread over heads: shares times probabilities, squared coefficients of variation, or a bias without a loss")
+  fields.add("positions", positions, "what rotates goes by a token's place among those of its head, or in the text")
+      .one_of({"own", "global"});
+  fields
+      .add("balance", balance,
+           "how picks are spread over heads: shares times probabilities, squared coefficients of variation, or a bias "
+           "without a loss")
       .one_of({"fp", "cv", "loss_free", "none"});
   fields.add("weight", weight, "of the balance loss; for fp and cv").at_least(0);
   fields.add("importance", importance, "within it, of the probabilities' variation; for cv").at_least(0);
@@ -34,14 +45,19 @@ void NativeSparseOptions::describe(Fields& fields) {
 }
 
 void NativeSparseOptions::rules(Problems& problems) const {
-  if (window && shared == 0) problems.add("window", "goes with shared heads: the others see the tokens that picked them, however far away");
+  if (window && shared == 0)
+    problems.add("window", "goes with shared heads: the others see the tokens that picked them, however far away");
 }
 
-NativeSparse::NativeSparse(const NativeSparseOptions& options, Shape shape) : options_(options), shape_(std::move(shape)) {
-  if (shape_->cross) throw ShapeError("gates.native_sparse: expected a self-attention; a cross-attention's tokens ask other tokens than themselves");
+NativeSparse::NativeSparse(const NativeSparseOptions& options, Shape shape)
+    : options_(options), shape_(std::move(shape)) {
+  if (shape_->cross)
+    throw ShapeError(
+        "gates.native_sparse: expected a self-attention; a cross-attention's tokens ask other tokens than themselves");
   if (options_.active + options_.shared > shape_->original_heads)
-    throw ShapeError("gates.native_sparse: expected at most the number of heads (" + std::to_string(shape_->original_heads) +
-                     ") active and shared ones, got " + std::to_string(options_.active) + " and " + std::to_string(options_.shared));
+    throw ShapeError("gates.native_sparse: expected at most the number of heads (" +
+                     std::to_string(shape_->original_heads) + ") active and shared ones, got " +
+                     std::to_string(options_.active) + " and " + std::to_string(options_.shared));
   const auto G = shape_->G();
   weight = register_parameter("weight", torch::empty({G, shape_->width}));
   if (options_.balance == "cv") noise_weight = register_parameter("noise_weight", torch::zeros({G, shape_->width}));
@@ -55,7 +71,8 @@ void NativeSparse::draw(const std::function<at::Generator(const std::string&)>& 
 }
 
 int64_t NativeSparse::shared() const {
-  return std::count_if(shape_->groups.begin(), shape_->groups.end(), [&](int64_t group) { return group < options_.shared; });
+  return std::count_if(shape_->groups.begin(), shape_->groups.end(),
+                       [&](int64_t group) { return group < options_.shared; });
 }
 
 int64_t NativeSparse::picked() const { return std::min(options_.active, shape_->G() - shared()); }
@@ -76,7 +93,8 @@ void NativeSparse::outline(HeadOutline& outline) const {
 }
 
 int64_t NativeSparse::flops(int64_t T) const {
-  return 2 * T * shape_->width * (weight.size(0) + (noise_weight.defined() && is_training() ? noise_weight.size(0) : 0));
+  return 2 * T * shape_->width *
+         (weight.size(0) + (noise_weight.defined() && is_training() ? noise_weight.size(0) : 0));
 }
 
 std::vector<int64_t> NativeSparse::windows() const {
@@ -113,10 +131,15 @@ void NativeSparse::plan(HeadPlan& plan, const AttentionCall& call) {
       chosen_by = l + deviation * e;
     }
     if (bias.defined()) chosen_by = a.detach() + bias.narrow(0, first, l.size(-1));
-    held.push_back(torch::zeros_like(a.detach()).scatter(-1, std::get<1>(torch::topk(chosen_by.detach(), k, -1)), 1.0).gt(0));
+    held.push_back(
+        torch::zeros_like(a.detach()).scatter(-1, std::get<1>(torch::topk(chosen_by.detach(), k, -1)), 1.0).gt(0));
     if (is_training()) {
-      const auto of_queries = [&](const Tensor& x_BSE) { return x_BSE.defined() ? x_BSE.slice(1, x_BSE.size(1) - call.x_BTD.size(1)) : x_BSE; };
-      learn({of_queries(l), of_queries(noisy ? chosen_by : Tensor()), of_queries(deviation), of_queries(a), of_queries(held.back())}, call);
+      const auto of_queries = [&](const Tensor& x_BSE) {
+        return x_BSE.defined() ? x_BSE.slice(1, x_BSE.size(1) - call.x_BTD.size(1)) : x_BSE;
+      };
+      learn({of_queries(l), of_queries(noisy ? chosen_by : Tensor()), of_queries(deviation), of_queries(a),
+             of_queries(held.back())},
+            call);
     }
   }
   plan.held_BGS = torch::cat(held, -1).transpose(1, 2);
@@ -155,7 +178,8 @@ void NativeSparse::learn(const Routing& routed, const AttentionCall& call) const
       const auto bar = torch::where(picked_BTE, largest.narrow(-1, k, 1), largest.narrow(-1, k - 1, 1));
       probability = 0.5 * (1 + torch::erf((logits - bar) / deviation / std::sqrt(2.0)));
     }
-    loss = options_.importance * squared_variation(over_tokens(a)) + options_.load * squared_variation(over_tokens(probability));
+    loss = options_.importance * squared_variation(over_tokens(a)) +
+           options_.load * squared_variation(over_tokens(probability));
   } else if (options_.balance == "loss_free") {
     auto& sum = call.run.stats[load_stats(call.site)];  // a text may be read in several calls
     sum = sum.defined() ? sum + load_E : load_E;
@@ -168,6 +192,14 @@ void NativeSparse::update(Site site, const std::map<std::string, Tensor>& stats)
   if (!bias.defined() || found == stats.end()) return;
   const auto& load_E = found->second;
   bias.slice(0, shared()).add_(torch::sign(load_E.mean() - load_E).to(bias.scalar_type()), options_.rate);
+}
+
+void native_sparse_rule(const NativeSparseOptions& options, const AttentionAround& around) {
+  const auto groups = around.key_heads().value_or(around.options.heads);
+  if (options.active + options.shared > groups)
+    around.problem("active", "expected at most the number of key/value heads (" + std::to_string(groups) +
+                                 ") with the shared ones, got " + std::to_string(options.active) + " and " +
+                                 std::to_string(options.shared));
 }
 
 }  // namespace headlab

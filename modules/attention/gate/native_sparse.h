@@ -1,6 +1,5 @@
 #pragma once
 
-#include "modules/attention/gate/keeps_tokens.h"
 #include "modules/attention/slots.h"
 #include "modules/tensor/updated.h"
 
@@ -34,12 +33,15 @@ struct NativeSparseOptions : Described<NativeSparseOptions> {
 /// W_r is [groups, D], Glorot-uniform; W_n [groups, D] and b [groups] are zero at first. Shared heads have rows that
 /// nothing uses.
 ///
-/// What is computed: queries, keys and values of all tokens and heads; of scores those of kept pairs alone, where a
-/// long text is read in one call (weigh/kept.h), and else all, with a mask. A cache holds all keys and values and
-/// which of them each head keeps: it is not packed, and cache_numbers() says so. flops() counts what kept tokens
-/// need, at equal loads. In self-attentions; throws ShapeError in a cross-attention, and for more active and shared
-/// heads than there are.
-class NativeSparse : public Gate, public Updated, public KeepsTokens {
+/// What is computed, with a projection that can (standard, grouped), no adapters, and positions that rotate: queries,
+/// keys, values and scores of the tokens that a head keeps, and, where no other gate and no shared head is there, their
+/// part of the output alone (weigh/kept.h). A head that keeps more than half of a text is masked. Else, and for short
+/// texts, recordings, dropout of weights and taps of what is not there otherwise, all tokens of all heads with a mask;
+/// long texts have their scores packed even so. A step of decoding projects all heads of its one token, and compares
+/// those that it picked. A cache has room for the most that any head keeps of any text, all tokens for shared heads;
+/// cache_numbers() and flops() count what kept tokens need, at equal loads. In self-attentions; throws ShapeError in a
+/// cross-attention, and for more active and shared heads than there are.
+class NativeSparse : public Gate, public Updated {
  public:
   NativeSparse(const NativeSparseOptions& options, Shape shape);
   void plan(HeadPlan& plan, const AttentionCall& call) override;
@@ -68,5 +70,7 @@ class NativeSparse : public Gate, public Updated, public KeepsTokens {
   Shape shape_;
   Tensor weight, noise_weight, bias;  // W_r, W_n, b
 };
+
+void native_sparse_rule(const NativeSparseOptions& options, const AttentionAround& around);
 
 }  // namespace headlab

@@ -1,5 +1,6 @@
 #include "modules/attention/gate/role_masks.h"
 
+#include "modules/attention/rules.h"
 #include "modules/base/error.h"
 #include "modules/base/nearest.h"
 #include "modules/tensor/torch.h"
@@ -40,6 +41,12 @@ void RoleMasks::plan(HeadPlan& plan, const AttentionCall& call) {
     if (!mask.defined()) mask = torch::ones_like(some);
   const auto of_roles = torch::stack(masks, 1);
   plan.allowed_BHTS = plan.allowed_BHTS.defined() ? plan.allowed_BHTS.logical_and(of_roles) : of_roles;
+}
+
+void role_masks_rule(const RoleMasksOptions& options, const AttentionAround& around) {
+  if (options.roles.size() > static_cast<std::size_t>(around.options.heads))
+    around.problem("roles", "expected at most a role for each of " + std::to_string(around.options.heads) +
+                                " heads, got " + std::to_string(options.roles.size()));
 }
 
 }  // namespace headlab

@@ -32,4 +32,6 @@ class RoleMasks : public Gate {
 /// Where Forward::side holds the mask of a role.
 inline std::string role_side(const std::string& role) { return "role/" + role; }
 
+void role_masks_rule(const RoleMasksOptions& options, const AttentionAround& around);
+
 }  // namespace headlab

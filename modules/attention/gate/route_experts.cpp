@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "modules/attention/project/experts.h"
+#include "modules/attention/rules.h"
 #include "modules/tensor/torch.h"
 
 namespace headlab {
@@ -62,6 +64,24 @@ void RouteExperts::add_losses(const Tensor& logits_BTE, const Tensor& p_BTE, con
   call.run.aux.push_back({"balance", call.site, options_.balance * balance * tokens, tokens});
   const auto z = (logits_BTE.logsumexp(-1).square() * real_BT).sum();
   call.run.aux.push_back({"router_z", call.site, options_.z_loss * z, tokens});
+}
+
+void route_experts_rule(const RouteExpertsOptions& options, const AttentionAround& around) {
+  if (options.shared >= options.k)
+    around.problem("shared", "expected less than k (" + std::to_string(options.k) + "), got " +
+                                 std::to_string(options.shared));
+  if (options.k > around.options.heads)
+    around.problem("k", "expected at most the number of heads (" + std::to_string(around.options.heads) + "), got " +
+                            std::to_string(options.k));
+  const auto refuse = [&](const std::string& field, const std::string& type, const Traits& traits) {
+    if (traits.needs_heads)
+      around.beside(field,
+                    type + " can't go with routed experts: it has parameters for each head, and a token's heads differ");
+  };
+  const auto &position = around.options.position.type(), &score = around.options.weigh.score.type();
+  refuse("position", position, positions().traits(position));
+  refuse("weigh.score", score, scores().traits(score));
+  experts_rule(options, around);
 }
 
 }  // namespace headlab

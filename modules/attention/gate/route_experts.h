@@ -40,4 +40,6 @@ class RouteExperts : public Gate {
   Tensor weight;  // [E, D]
 };
 
+void route_experts_rule(const RouteExpertsOptions& options, const AttentionAround& around);
+
 }  // namespace headlab

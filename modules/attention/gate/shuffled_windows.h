@@ -27,4 +27,6 @@ class ShuffledWindows : public HeldWindows {
   std::vector<int64_t> given_;
 };
 
+void shuffled_windows_rule(const ShuffledWindowsOptions& options, const AttentionAround& around);
+
 }  // namespace headlab

@@ -1,5 +1,7 @@
 #include "modules/attention/gate/windows.h"
 
+#include "modules/attention/rules.h"
+
 #include <algorithm>
 
 namespace headlab {
@@ -31,6 +33,13 @@ double allocated_context_ratio(const std::vector<int64_t>& windows, int64_t leng
 int64_t visible_pairs(int64_t window, int64_t length) {
   const auto w = window == 0 ? length : std::min(window, length);
   return w * (w + 1) / 2 + (length - w) * w;
+}
+
+void windows_rule(const WindowsOptions& options, const AttentionAround& around) {
+  const auto count = options.windows.size();
+  if (count != 1 && count != static_cast<std::size_t>(around.options.heads))
+    around.problem("windows", "expected one window, or one for each of " + std::to_string(around.options.heads) +
+                                  " heads, got " + std::to_string(count));
 }
 
 }  // namespace headlab

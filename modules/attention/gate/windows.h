@@ -36,4 +36,6 @@ double allocated_context_ratio(const std::vector<int64_t>& windows, int64_t leng
 /// Query-key pairs that a causal window of W sees in a text of T tokens: W(W+1)/2 + (T-W)W for W <= T.
 int64_t visible_pairs(int64_t window, int64_t length);
 
+void windows_rule(const WindowsOptions& options, const AttentionAround& around);
+
 }  // namespace headlab

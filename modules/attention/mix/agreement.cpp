@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "modules/attention/rules.h"
 #include "modules/tensor/torch.h"
 
 namespace headlab {
@@ -92,5 +93,10 @@ EmAgreement::EmAgreement(const EmAgreementOptions& options, Shape shape)
         const auto width = static_cast<double>(shape->width / J);
         return std::make_shared<EmRouting>(options, J, 1.0, width * 0.5 * (1 + std::log(2 * std::numbers::pi)));
       }()) {}
+
+void agreement_rule(const AgreementOptions& options, const AttentionAround& around) {
+  const auto problem = agreement_problem(options, around.options.heads, around.width);
+  if (!problem.empty()) around.problem("capsules", problem);
+}
 
 }  // namespace headlab

@@ -61,4 +61,6 @@ class EmAgreement : public Agreement {
 /// What is wrong with so many output capsules of a model of this width; empty: nothing.
 std::string agreement_problem(const AgreementOptions& options, int64_t heads, int64_t width);
 
+void agreement_rule(const AgreementOptions& options, const AttentionAround& around);
+
 }  // namespace headlab

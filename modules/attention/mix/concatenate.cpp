@@ -21,7 +21,8 @@ Tensor Concatenate::mix(const Tensor& z_BHTK, const HeadPlan&) {
 
 Tensor Concatenate::per_head(const Tensor& z_BHTK) {
   const auto weight_HKD = weight.t().unflatten(0, at::IntArrayRef{shape_->H(), shape_->value_width});
-  return torch::matmul(z_BHTK, weight_HKD);  // [B,H,T,K] x [H,K,D]
+  const auto o_HND = torch::bmm(z_BHTK.transpose(0, 1).flatten(1, 2), weight_HKD);  // N: tokens of all texts
+  return o_HND.unflatten(1, at::IntArrayRef{z_BHTK.size(0), z_BHTK.size(2)}).transpose(0, 1);
 }
 
 Tensor Concatenate::nothing() const { return bias.defined() ? bias : weight.new_zeros({shape_->width}); }

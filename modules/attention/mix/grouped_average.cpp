@@ -1,5 +1,6 @@
 #include "modules/attention/mix/grouped_average.h"
 
+#include "modules/attention/rules.h"
 #include "modules/attention/weigh/weigh.h"
 #include "modules/tensor/relevance.h"
 #include "modules/tensor/torch.h"
@@ -80,6 +81,11 @@ int64_t GroupedAverage::flops(int64_t T, int64_t) const {
   int64_t filled = 0;
   for (const auto& heads : heads_by_place()) filled += heads.empty() ? 0 : 1;
   return 2 * T * filled * shape_->value_width * shape_->width;
+}
+
+void grouped_average_rule(const GroupedAverageOptions& options, const AttentionAround& around) {
+  const auto problem = grouped_average_problem(options, around.width, around.options.heads, around.value_width());
+  if (!problem.empty()) around.problem("", problem);
 }
 
 }  // namespace headlab

@@ -36,4 +36,6 @@ class GroupedAverage : public Mix {
 /// Why H heads whose values have this width can't be averaged so in a model of width D; empty: they can.
 std::string grouped_average_problem(const GroupedAverageOptions& options, int64_t D, int64_t H, int64_t value_width);
 
+void grouped_average_rule(const GroupedAverageOptions& options, const AttentionAround& around);
+
 }  // namespace headlab

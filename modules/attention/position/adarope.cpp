@@ -1,8 +1,11 @@
 #include "modules/attention/position/adarope.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "modules/attention/position/rope.h"
+#include "modules/attention/project/mix_heads.h"
+#include "modules/attention/rules.h"
 #include "modules/attention/weigh/weigh.h"
 #include "modules/tensor/torch.h"
 
@@ -22,8 +25,9 @@ void AdaRopeOptions::describe(Fields& fields) {
   fields.add("learn", learn, "frequencies: that of each pair; base: one number a table; none: they stay RoPE's")
       .one_of({"frequencies", "base", "none"});
   fields.add("share", share,
-             "whose frequencies they are: a key/value group's; a head's, where each has keys of its own; or all heads' of the layer")
-      .one_of({"kv_head", "head", "layer"});
+             "whose frequencies they are: a key/value group's; a head's, where each has keys of its own; all heads' of "
+             "the layer; or all layers' of the model")
+      .one_of({"kv_head", "head", "layer", "model"});
   fields.add("length_scale", length_scale, "learn a factor of each head's scores, and how it grows beyond train_length");
   fields.add("train_length", train_length, "L: length of the texts beyond which scores may grow")
       .at_least(1)
@@ -40,7 +44,8 @@ void AdaRopeOptions::rules(Problems& problems) const {
 std::string adarope_problem(const AdaRopeOptions& options, int64_t K, bool shared_keys) {
   if (K % 2 != 0) return "adarope: expected an even head width, of pairs to turn, got " + std::to_string(K);
   if (options.share == "head" && shared_keys)
-    return "adarope.share: expected kv_head or layer where heads share keys, since a cached key turns in one way only, got head";
+    return "adarope.share: expected kv_head, layer or model where heads share keys, since a cached key turns in one "
+           "way only, got head";
   return "";
 }
 
@@ -50,7 +55,7 @@ AdaRope::AdaRope(const AdaRopeOptions& options, Shape shape) : options_(options)
   const auto K = shape_->head_width;
   const auto problem = adarope_problem(options_, K, shape_->G() != shape_->H());
   if (!problem.empty()) throw ShapeError("position." + problem);
-  const auto tables = options_.share == "layer" ? 1 : shape_->G();
+  const auto tables = options_.one_table() ? 1 : shape_->G();
   if (options_.learn == "base") {
     log_base = register_parameter("log_base", torch::zeros({tables, 1}));
     exponent = register_buffer("exponent", exponents(K).to(torch::get_default_dtype()));
@@ -75,7 +80,7 @@ void AdaRope::draw(const std::function<at::Generator(const std::string&)>&) {
 
 Tensor AdaRope::log_frequencies() const { return log_base.defined() ? log_base * exponent : log_frequency; }
 
-Tensor AdaRope::of_heads(const Tensor& x) const { return options_.share == "layer" ? x : pick(x, 0, shape_->group_of); }
+Tensor AdaRope::of_heads(const Tensor& x) const { return options_.one_table() ? x : pick(x, 0, shape_->group_of); }
 
 Tensor AdaRope::frequencies() const {
   return of_heads(log_frequencies()).exp().expand({shape_->H(), shape_->head_width / 2});
@@ -101,15 +106,40 @@ Tensor AdaRope::query(Tensor q_BHTK, const Tensor& positions) {
 }
 
 void AdaRope::axes(HeadAxes axes) const {
-  if (options_.share != "layer") axes.group(log_base.defined() ? "log_base" : "log_frequency", 0, 1);
+  if (!options_.one_table()) axes.group(log_base.defined() ? "log_base" : "log_frequency", 0, 1);
   if (factor.defined()) axes.head("factor", 0, 1);
   if (growth.defined()) axes.head("growth", 0, 1);
+}
+
+bool AdaRope::tie(const Tied& first) {
+  const auto* other = dynamic_cast<const AdaRope*>(&first);
+  const auto same = [&](auto AdaRopeOptions::*option) { return options_.*option == other->options_.*option; };
+  if (!other || options_.share != "model" || options_.learn == "none" || !same(&AdaRopeOptions::share) ||
+      !same(&AdaRopeOptions::learn) || !same(&AdaRopeOptions::base) || shape_->head_width != other->shape_->head_width)
+    return false;
+  if (log_base.defined())
+    log_base = parameters_["log_base"] = other->log_base;
+  else
+    log_frequency = parameters_["log_frequency"] = other->log_frequency;
+  return true;
 }
 
 // In half precision a frequency would be off by a radian within a thousand positions.
 void AdaRope::to(torch::Dtype dtype, bool non_blocking) { Position::to(at_least_float(dtype), non_blocking); }
 void AdaRope::to(torch::Device device, torch::Dtype dtype, bool non_blocking) {
   Position::to(device, at_least_float(dtype), non_blocking);
+}
+
+void adarope_rule(const AdaRopeOptions& options, const AttentionAround& around) {
+  const bool shared_keys = around.key_heads().value_or(around.options.heads) < around.options.heads;
+  if (const auto problem = adarope_problem(options, around.head_width, shared_keys); !problem.empty())
+    around.problem("", problem);
+  for (const auto& adapter : around.options.then.items)
+    if (const auto* mixed = dynamic_cast<const MixHeadsOptions*>(&adapter.options());
+        mixed && !options.one_table() && std::count(mixed->mix.begin(), mixed->mix.end(), "k") > 0)
+      around.problem("share",
+                     "adarope: expected layer or model beside mix_heads, whose keys are sums over heads: sums of keys "
+                     "that turn each at its own rate know no distance; got " + options.share);
 }
 
 }  // namespace headlab

@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "modules/attention/rules.h"
 #include "modules/tensor/torch.h"
 
 namespace headlab {
@@ -22,6 +23,12 @@ Tensor Offset::bias(const Tensor&, const Tensor& q_pos, const Tensor& k_pos) {
   const auto back = back_TS.dim() == 2 ? back_TS.unsqueeze(0).unsqueeze(0) : back_TS.unsqueeze(1);
   const auto elsewhere = back.ne(offset.unsqueeze(-1).unsqueeze(-1));
   return elsewhere.to(torch::kFloat).masked_fill(elsewhere, -std::numeric_limits<double>::infinity());  // zeros there
+}
+
+void offset_rule(const OffsetOptions& options, const AttentionAround& around) {
+  if (static_cast<int64_t>(options.offsets.size()) != around.options.heads)
+    around.problem("offsets", "expected an offset for each of " + std::to_string(around.options.heads) +
+                                  " heads, got " + std::to_string(options.offsets.size()));
 }
 
 }  // namespace headlab

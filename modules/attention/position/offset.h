@@ -28,4 +28,6 @@ class Offset : public Position, public Initialised {
   Tensor offset;  // [H], long, a buffer
 };
 
+void offset_rule(const OffsetOptions& options, const AttentionAround& around);
+
 }  // namespace headlab

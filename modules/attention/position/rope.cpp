@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "modules/attention/rules.h"
 #include "modules/tensor/torch.h"
 
 namespace headlab {
@@ -66,6 +67,10 @@ Tensor Rope::rotate(Tensor x_BHTK, const Tensor& positions) {
 void Rope::to(torch::Dtype dtype, bool non_blocking) { Position::to(at_least_float(dtype), non_blocking); }
 void Rope::to(torch::Device device, torch::Dtype dtype, bool non_blocking) {
   Position::to(device, at_least_float(dtype), non_blocking);
+}
+
+void rope_rule(const RopeOptions& options, const AttentionAround& around) {
+  if (const auto problem = rope_problem(options, around.head_width); !problem.empty()) around.problem("", problem);
 }
 
 }  // namespace headlab

@@ -43,4 +43,6 @@ Tensor turned(const Tensor& x_BHTK, const Tensor& angle, int64_t R);
 /// Why a head of width K can't be rotated so; empty: it can.
 std::string rope_problem(const RopeOptions& options, int64_t K);
 
+void rope_rule(const RopeOptions& options, const AttentionAround& around);
+
 }  // namespace headlab

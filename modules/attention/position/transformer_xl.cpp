@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "modules/attention/rules.h"
+#include "modules/attention/weigh/dot_product.h"
 #include "modules/tensor/torch.h"
 
 namespace headlab {
@@ -68,6 +70,15 @@ void TransformerXl::to(torch::Device device, torch::Dtype dtype, bool non_blocki
   const auto exact = frequency.clone();
   Position::to(device, dtype, non_blocking);
   frequency.set_data(exact.to(device, at_least_float(dtype)));
+}
+
+void transformer_xl_rule(const TransformerXlOptions&, const AttentionAround& around) {
+  if (const auto problem = transformer_xl_problem(around.width); !problem.empty()) around.problem("", problem);
+  const auto* product = dynamic_cast<const DotProductOptions*>(&around.options.weigh.score.options());
+  if (!product || product->scale)
+    around.beside("weigh.score",
+                  "expected dot_product with its own scale beside the position transformer_xl, whose part of the score "
+                  "has the same factor 1/sqrt(head width)");
 }
 
 }  // namespace headlab

@@ -44,4 +44,6 @@ class TransformerXl : public Position, public Initialised {
 /// Why an attention of width D can't have such positions; empty: it can.
 std::string transformer_xl_problem(int64_t D);
 
+void transformer_xl_rule(const TransformerXlOptions& options, const AttentionAround& around);
+
 }  // namespace headlab

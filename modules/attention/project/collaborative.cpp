@@ -2,6 +2,9 @@
 
 #include <cmath>
 
+#include "modules/attention/project/split_heads.h"
+#include "modules/attention/rules.h"
+#include "modules/attention/weigh/dot_product.h"
 #include "modules/tensor/relevance.h"
 #include "modules/tensor/torch.h"
 
@@ -62,15 +65,9 @@ Tensor Collaborative::query(const Tensor& x_BTD, const HeadPlan&) {
 std::vector<Tensor> Collaborative::remember(const Tensor& memory_BSD) {
   std::vector<Tensor> stored{
       relevance::linear(memory_BSD, key_weight).unsqueeze(1),
-      relevance::linear(memory_BSD, value_weight, value_bias).unflatten(-1, {-1, shape_->value_width}).transpose(1, 2)};
+      split_heads(relevance::linear(memory_BSD, value_weight, value_bias), shape_->value_width)};
   if (content.defined()) stored.push_back(relevance::linear(memory_BSD, content).transpose(1, 2).unsqueeze(-1));
   return stored;
-}
-
-std::vector<Tensor> Collaborative::all(const Tensor& x_BTD, const HeadPlan& plan) {
-  auto all = remember(x_BTD);
-  all.insert(all.begin(), query(x_BTD, plan));
-  return all;
 }
 
 std::vector<Tensor> Collaborative::read(const std::vector<Tensor>& stored) {
@@ -97,6 +94,16 @@ void Collaborative::axes(HeadAxes axes) const {
 int64_t Collaborative::flops(int64_t T, int64_t S, int64_t) const {
   const auto of_memory = key_weight.numel() + value_weight.numel() + (content.defined() ? content.numel() : 0);
   return 2 * T * query_weight.numel() + 2 * S * of_memory;
+}
+
+void collaborative_rule(const CollaborativeOptions& options, const AttentionAround& around) {
+  const auto problem = collaborative_problem(options, around.options.heads, around.head_width);
+  if (!problem.empty()) around.problem("init", problem);
+  const auto* product = dynamic_cast<const DotProductOptions*>(&around.options.weigh.score.options());
+  if (product && product->scale)
+    around.beside("weigh.score.scale",
+                  "expected none beside the project collaborative, which says itself what scores are divided by "
+                  "(divide_by)");
 }
 
 }  // namespace headlab

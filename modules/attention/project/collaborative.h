@@ -34,7 +34,6 @@ class Collaborative : public Project {
   Collaborative(const CollaborativeOptions& options, Shape shape);
   Tensor query(const Tensor& x_BTD, const HeadPlan& plan) override;
   std::vector<Tensor> remember(const Tensor& memory_BSD) override;
-  std::vector<Tensor> all(const Tensor& x_BTD, const HeadPlan& plan) override;
   bool reads_stored() const override { return true; }
   std::vector<Tensor> read(const std::vector<Tensor>& stored) override;
   Tensor bias(const std::vector<Tensor>& stored) override;
@@ -56,5 +55,7 @@ class Collaborative : public Project {
 
 /// What keeps these options from heads of a width K; empty: nothing.
 std::string collaborative_problem(const CollaborativeOptions& options, int64_t heads, int64_t head_width);
+
+void collaborative_rule(const CollaborativeOptions& options, const AttentionAround& around);
 
 }  // namespace headlab

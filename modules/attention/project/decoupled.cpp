@@ -6,6 +6,8 @@
 #include <set>
 
 #include "modules/attention/project/absorb.h"
+#include "modules/attention/project/split_heads.h"
+#include "modules/attention/rules.h"
 #include "modules/attention/weigh/weigh.h"
 #include "modules/tensor/relevance.h"
 #include "modules/tensor/torch.h"
@@ -36,8 +38,6 @@ bool one_each(const std::vector<int64_t>& unit_of) {
     if (unit_of[i] != static_cast<int64_t>(i)) return false;
   return true;
 }
-
-Tensor decoupled_heads(const Tensor& flat, int64_t width) { return flat.unflatten(-1, {-1, width}).transpose(1, 2); }
 
 }  // namespace
 
@@ -126,12 +126,12 @@ void DecoupledProject::draw(const std::function<at::Generator(const std::string&
 }
 
 Tensor DecoupledProject::query(const Tensor& x_BTD, const HeadPlan&) {
-  return decoupled_heads(relevance::linear(x_BTD, query_weight, query_bias), shape_->head_width);
+  return split_heads(relevance::linear(x_BTD, query_weight, query_bias), shape_->head_width);
 }
 
 std::vector<Tensor> DecoupledProject::remember(const Tensor& memory_BSD) {
-  return {decoupled_heads(relevance::linear(memory_BSD, key_weight, key_bias), shape_->head_width),
-          decoupled_heads(relevance::linear(memory_BSD, value_weight, value_bias), shape_->value_width)};
+  return {split_heads(relevance::linear(memory_BSD, key_weight, key_bias), shape_->head_width),
+          split_heads(relevance::linear(memory_BSD, value_weight, value_bias), shape_->value_width)};
 }
 
 bool DecoupledProject::reads_stored() const { return !one_each(key_of_) || !one_each(value_of_); }
@@ -176,6 +176,11 @@ void DecoupledProject::keep(const std::vector<int64_t>& positions) {
 
 int64_t DecoupledProject::flops(int64_t T, int64_t S, int64_t slots) const {
   return 2 * T * shape_->width * slots * shape_->head_width + 2 * S * shape_->memory_width * (key_rows() + value_rows());
+}
+
+void decoupled_rule(const DecoupledProjectOptions& options, const AttentionAround& around) {
+  for (const auto& problem : decoupled_problems(options, around.options.heads))
+    around.problem(problem.field, problem.message);
 }
 
 }  // namespace headlab

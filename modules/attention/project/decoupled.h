@@ -1,6 +1,5 @@
 #pragma once
 
-#include "modules/attention/besides.h"
 #include "modules/attention/slots.h"
 
 namespace headlab {
@@ -26,7 +25,7 @@ std::vector<Problems::Problem> decoupled_problems(const DecoupledProjectOptions&
 /// order are grouped queries, kernel included. Where a key or value stands in several pairs, it is written to each after the cache,
 /// and positions act then. Removing heads removes the keys and the values that no head reads any more.
 /// x_BTD -> q_BHTK; memory_BSD -> stored k [B,n_k,S,K], v [B,n_v,S,K_v] -> k_BGSK, v_BGSK.
-class DecoupledProject : public Project, public OwnUnits {
+class DecoupledProject : public Project {
  public:
   /// Throws ShapeError for maps of another number of heads.
   DecoupledProject(const DecoupledProjectOptions& options, Shape shape);
@@ -49,5 +48,7 @@ class DecoupledProject : public Project, public OwnUnits {
   Tensor query_weight, key_weight, value_weight;  // [HK, D], [n_k K, D_memory], [n_v K_v, D_memory]
   Tensor query_bias, key_bias, value_bias;
 };
+
+void decoupled_rule(const DecoupledProjectOptions& options, const AttentionAround& around);
 
 }  // namespace headlab

@@ -1,7 +1,9 @@
 #include "modules/attention/project/experts.h"
 
+#include <algorithm>
 #include <cmath>
 
+#include "modules/attention/rules.h"
 #include "modules/tensor/torch.h"
 
 namespace headlab {
@@ -90,6 +92,20 @@ void ExpertsProject::axes(HeadAxes axes) const {
 int64_t ExpertsProject::flops(int64_t T, int64_t S, int64_t slots) const {
   return 2 * T * slots * shape_->width * shape_->head_width +
          2 * S * shape_->memory_width * shape_->G() * (shape_->head_width + shape_->value_width);
+}
+
+void experts_rule(const Options&, const AttentionAround& around) {
+  const auto &project = around.options.project.type(), &mix = around.options.mix.type();
+  const auto& list = around.options.gates.items;
+  const bool makes = project == "experts", mixes = mix == "experts";
+  const bool routes =
+      std::any_of(list.begin(), list.end(), [](const Choice& gate) { return gate.type() == "route_experts"; });
+  if (makes && mixes && routes) return;
+  const std::string first = makes ? ".project" : routes ? ".gates" : ".mix";
+  if (around.at.rfind(around.attention + first, 0) != 0) return;
+  around.beside("project",
+                "the project \"experts\", the mix \"experts\" and the gate \"route_experts\" go together; got "
+                "project \"" + project + "\", mix \"" + mix + "\" and " + (routes ? "the gate" : "no such gate"));
 }
 
 }  // namespace headlab

@@ -31,4 +31,7 @@ class ExpertsProject : public Project {
 /// rows [N, I], chosen [N * per_row] (long), weight [E, I, O] -> [N * per_row, O].
 Tensor expert_product(const Tensor& rows, const Tensor& chosen, const Tensor& weight, int64_t per_row = 1);
 
+/// The project and the mix of experts and the gate route_experts go together: each asks, the first that is there tells.
+void experts_rule(const Options&, const AttentionAround& around);
+
 }  // namespace headlab

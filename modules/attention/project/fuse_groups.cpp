@@ -1,5 +1,6 @@
 #include "modules/attention/project/fuse_groups.h"
 
+#include "modules/attention/rules.h"
 #include "modules/tensor/relevance.h"
 #include "modules/tensor/torch.h"
 
@@ -104,6 +105,14 @@ int64_t FuseGroups::flops(int64_t, int64_t S) const {
 std::pair<double, double> FuseGroups::left() const {
   const torch::NoGradGuard no_grad;
   return {fusion_loss(key_mix, key_same).item<double>(), fusion_loss(value_mix, value_same).item<double>()};
+}
+
+void fuse_groups_rule(const FuseGroupsOptions& options, const AttentionAround& around) {
+  const auto count = around.key_heads();
+  for (const auto& [name, map] : {std::pair{"k_map", options.k_map}, {"v_map", options.v_map}})
+    if (count && !map.empty() && static_cast<int64_t>(map.size()) != *count)
+      around.problem(name, "expected a fusion group for each of " + std::to_string(*count) + " key/value heads, got " +
+                               std::to_string(map.size()));
 }
 
 }  // namespace headlab

@@ -1,6 +1,5 @@
 #pragma once
 
-#include "modules/attention/besides.h"
 #include "modules/attention/slots.h"
 #include "modules/tensor/updated.h"
 
@@ -37,7 +36,7 @@ void ascend(const Tensor& F, const Tensor& target, Tensor state, double lr);
 /// states of its own for keys and values, lambdas and target learned once an optimiser step). Where they are, the conversion
 /// `decoupled` makes one head of each group, exactly. Heads are those of the projection: its groups, where it has such.
 /// k_BGSK, v_BGSK -> the same shapes. G^2 parameters for keys and values each, of which only those within groups count.
-class FuseGroups : public Adapter, public AddsLoss, public Updated {
+class FuseGroups : public Adapter, public Updated {
  public:
   /// Throws ShapeError for a map of another number of groups.
   FuseGroups(const FuseGroupsOptions& options, Shape shape);
@@ -58,5 +57,7 @@ class FuseGroups : public Adapter, public AddsLoss, public Updated {
   Tensor lambda, first, target;     // buffers: [2,2] of keys and values, [2] F of the identity, [2] t
   Tensor steps;                     // buffer, long [1]
 };
+
+void fuse_groups_rule(const FuseGroupsOptions& options, const AttentionAround& around);
 
 }  // namespace headlab

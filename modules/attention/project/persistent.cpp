@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "modules/attention/rules.h"
 #include "modules/attention/weigh/weigh.h"
 #include "modules/tensor/torch.h"
 
@@ -40,6 +41,12 @@ std::vector<int64_t> Persistent::group_of(std::vector<int64_t> before) const {
 void Persistent::axes(HeadAxes axes) const {
   axes.head("key", 0, 1);
   axes.head("value", 0, 1);
+}
+
+void persistent_rule(const PersistentOptions&, const AttentionAround& around) {
+  if (around.index + 1 < around.options.then.items.size())
+    around.problem(
+        "", "persistent: expected it to be the last adapter; what follows would take its vectors for the context's");
 }
 
 }  // namespace headlab

@@ -34,4 +34,6 @@ class Persistent : public Adapter {
   Tensor key, value;  // m^k [H,N,K], m^v [H,N,K_v]
 };
 
+void persistent_rule(const PersistentOptions& options, const AttentionAround& around);
+
 }  // namespace headlab

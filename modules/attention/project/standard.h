@@ -27,6 +27,8 @@ class StandardProject : public Project {
   Tensor query(const Tensor& x_BTD, const HeadPlan& plan) override;
   std::vector<Tensor> remember(const Tensor& memory_BSD) override;
   std::vector<Tensor> all(const Tensor& x_BTD, const HeadPlan& plan) override;
+  /// For groups that equally many heads read, one after another.
+  std::vector<Tensor> of_kept(const Tensor& x_BGnD, const std::vector<int64_t>& groups) override;
   bool absorb(const std::vector<Tensor>& maps_qkv) override;
   void axes(HeadAxes axes) const override;
   int64_t flops(int64_t T, int64_t S, int64_t slots) const override;
@@ -50,5 +52,7 @@ class GroupedProject : public StandardProject {
   GroupedProject(const GroupedProjectOptions& options, Shape shape)
       : StandardProject(options.groups, options.bias, std::move(shape)) {}
 };
+
+void grouped_rule(const GroupedProjectOptions& options, const AttentionAround& around);
 
 }  // namespace headlab

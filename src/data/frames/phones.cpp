@@ -15,6 +15,8 @@ void PhonesOptions::describe(Fields& fields) {
   fields.add("seed", seed, "of all draws but the prototypes'").at_least(-1).means("-1: the run's seed");
 }
 
+FrameData PhonesOptions::load(const std::string&, uint64_t run) const { return draw_phones(*this, run); }
+
 FrameData draw_phones(const PhonesOptions& options, uint64_t run) {
   FrameData data{options.width, {}, {}};
   for (int64_t phone = 0; phone < options.phones; ++phone) data.symbols.push_back("p" + std::to_string(phone));
@@ -32,11 +34,13 @@ FrameData draw_phones(const PhonesOptions& options, uint64_t run) {
       const auto length = options.symbols.draw(random, test);
       for (int64_t s = 0; s < length; ++s) {
         text.symbols.push_back(static_cast<int64_t>(random.below(static_cast<uint64_t>(options.phones))));
-        text.at_frame.insert(text.at_frame.end(), static_cast<std::size_t>(options.frames.draw(random, test)), text.symbols.back());
+        text.at_frame.insert(text.at_frame.end(), static_cast<std::size_t>(options.frames.draw(random, test)),
+                             text.symbols.back());
       }
       for (const auto phone : text.at_frame)
         for (int64_t k = 0; k < options.width; ++k)
-          text.frames.push_back(static_cast<float>(prototypes[static_cast<std::size_t>(phone * options.width + k)] + options.noise * random.normal()));
+          text.frames.push_back(static_cast<float>(prototypes[static_cast<std::size_t>(phone * options.width + k)] +
+                                                   options.noise * random.normal()));
     }
   }
   return data;

@@ -27,6 +27,10 @@ void SymbolFramesOptions::rules(Problems& problems) const {
     problems.add("exercise", "expected one that asks at its symbols (paired_recall, offsets), got " + exercise.type());
 }
 
+FrameData SymbolFramesOptions::load(const std::string&, uint64_t run) const { return symbol_frames(*this, run); }
+
+int64_t SymbolFramesOptions::frame_width() const { return symbol_frame_width(*this); }
+
 FrameData symbol_frames(const SymbolFramesOptions& options, uint64_t run) {
   GeneratedOptions drawn = options;
   if (drawn.seed < 0) drawn.seed = static_cast<int64_t>(run);

@@ -1,15 +1,17 @@
 #pragma once
 
-#include "src/data/frames/phones.h"
+#include "src/data/frames/frames.h"
 #include "src/data/generated/generate.h"
 
 namespace headlab {
 
 /// The symbols of an exercise at whose symbols something is asked (Form::aligned), as frames.
-struct SymbolFramesOptions : GeneratedOptions {
+struct SymbolFramesOptions : GeneratedOptions, FrameSource {
   SymbolFramesOptions() { exercise.choose("paired_recall"); }
   void rules(Problems& problems) const override;
   std::shared_ptr<Options> copy() const override { return std::make_shared<SymbolFramesOptions>(*this); }
+  FrameData load(const std::string& spec_folder, uint64_t run) const override;
+  int64_t frame_width() const override;
 };
 
 /// The parts of a symbol "a=b" are a and b, of any other it is itself the only one. A frame has a number for each

@@ -14,7 +14,7 @@ struct LargestWeights : Tap {
 
   bool wants(At at, Site) const override { return at == At::weights; }
   Tensor see(At, Site site, Tensor weights_BHTS, const AttentionCall* call) override {
-    const auto& queries = site.stack == Stack::enc_self ? source_BS : target_BT;
+    const auto queries = of_queries(site.stack == Stack::enc_self ? source_BS : target_BT, *call);
     const auto& keys = site.stack == Stack::dec_self ? target_BT : source_BS;
     const auto kept = weights_BHTS.slice(-1, call->ahead).to(torch::kFloat64) * keys.unsqueeze(1).unsqueeze(1);
     const auto largest_BHT = std::get<0>(kept.max(-1)) * queries.unsqueeze(1);
@@ -56,7 +56,8 @@ HeadScores ConfidenceScorer::score(Model& model, const Task& task, uint64_t) {
   scores.method = "confidence";
   for (const auto& [site, mixer] : model.mixers()) {
     const auto& heads = mixer->heads();
-    if (!heads.empty() && !seen.sum_H.count(site)) throw UsageError("confidence: " + to_string(site) + " has no attention weights; choose another scorer");
+    if (heads.size() != (seen.sum_H.count(site) ? heads_with_weights(*mixer).size() : 0))
+      throw UsageError("confidence: " + to_string(site) + " has heads without attention weights; choose another scorer");
     for (std::size_t i = 0; i < heads.size(); ++i)
       scores.heads[{site.stack, site.layer, heads[i]}] =
           seen.sum_H.at(site)[static_cast<int64_t>(i)].item<double>() / std::max(seen.tokens.at(site), 1.0);

@@ -9,14 +9,17 @@
 
 #include "modules/base/nearest.h"
 #include "modules/model/frame_encoder.h"
+#include "modules/model/frame_ctc.h"
 #include "src/checkpoint/checkpoint.h"
 #include "src/decode/pad.h"
 #include "src/decode/translate.h"
+#include "src/export/frame_writer.h"
 #include "src/export/frames.h"
 #include "src/export/single_stack.h"
 #include "src/run/stages/stages.h"
 #include "src/spec/dump.h"
 #include "src/task/token_loss.h"
+#include "src/task/transcription.h"
 #include "src/task/translation.h"
 #include "src/terminal/format.h"
 
@@ -44,6 +47,18 @@ with open(sys.argv[2]) as file, torch.no_grad():
     for ids, mask in json.load(file):
         answers += model(torch.tensor(ids), torch.tensor(mask, dtype=torch.bool)).argmax(-1).reshape(len(ids), -1).tolist()
 json.dump(answers, sys.stdout)
+)";
+
+const char* python_transcriptions = R"(
+import json, sys, torch
+torch.set_num_threads(int(sys.argv[3]))
+model = torch.jit.load(sys.argv[1])
+texts = []
+with open(sys.argv[2]) as file, torch.no_grad():
+    for frames, mask in json.load(file):
+        written = model.transcribe(torch.tensor(frames), torch.tensor(mask, dtype=torch.bool))
+        texts += [[i for i in row if i != model.target_pad] for row in written.tolist()]
+json.dump(texts, sys.stdout)
 )";
 
 std::string quoted(const std::string& text) {
@@ -152,6 +167,32 @@ Compared compare_translations(Model& model, const Ids& sources, const ExportOpti
   return made;
 }
 
+Compared compare_transcriptions(FrameWriter& model, const Transcription& task, const std::string& split, int64_t limit,
+                                const SearchOptions& search, const std::filesystem::path& path) {
+  const torch::NoGradGuard no_grad;
+  Mode evaluating(model, false);
+  Compared made;
+  made.what = "transcriptions";
+  auto count = static_cast<int64_t>(task.lengths(split).first.size());
+  if (limit > 0) count = std::min(count, limit);
+  auto file = torch::jit::load(path.string());
+  auto batches = nlohmann::json::array();
+  for (int64_t i = 0; i < count; i += static_cast<int64_t>(rows_at_once)) {
+    std::vector<int64_t> examples(static_cast<std::size_t>(std::min<int64_t>(count - i, rows_at_once)));
+    std::iota(examples.begin(), examples.end(), i);
+    append(made.eager, task.written(model, split, examples, search, {}));
+    const auto inputs = task.batch(split, examples, torch::kCPU).inputs;
+    const auto frames = inputs.side.at(frames_name);
+    const auto mask = inputs.source_mask_BS.defined() ? inputs.source_mask_BS : torch::ones_like(inputs.source_BS, torch::kBool);
+    auto rows = rows_of(file.get_method("transcribe")({frames, mask}).toTensor());
+    for (auto& row : rows) std::erase(row, task.writes().pad);
+    append(made.in_cpp, rows);
+    batches.push_back(nlohmann::json::array({numbers_of(frames), rows_of(mask)}));
+  }
+  made.in_python = in_python(python_transcriptions, path, batches);
+  return made;
+}
+
 // The most probable answer of each question of a text; of padding whatever both say.
 Compared compare_answers(Model& model, const Task& task, const std::string& split, int64_t limit, const std::filesystem::path& path) {
   const torch::NoGradGuard no_grad;
@@ -217,7 +258,12 @@ nlohmann::ordered_json ExportStage::run(RunContext& context) {
   ExportReport report;
   Compared compared;
   const bool pairs = !task.lengths(options_.split).first.empty();
-  if (pairs) {
+  if (auto* writer = dynamic_cast<FrameWriter*>(model.get())) {
+    auto search = options_.search;
+    if (dynamic_cast<FrameCtc*>(writer)) search.beam = 1;  // such a file writes its best path
+    report = export_frame_writer(*writer, path, task.writes(), search, files, options_.absorb);
+    compared = compare_transcriptions(*writer, dynamic_cast<const Transcription&>(task), options_.split, options_.compare, search, path);
+  } else if (pairs) {
     const auto sources = sources_of(task, options_.split, options_.compare);
     ExportOptions options;
     options.source = task.reads().ids;

@@ -1,7 +1,7 @@
 #include <chrono>
 
-#include "modules/attention/attention.h"
 #include "modules/base/nearest.h"
+#include "modules/mixer/attention_in.h"
 #include "modules/tensor/torch.h"
 #include "src/checkpoint/json_file.h"
 #include "src/data/paths.h"
@@ -115,7 +115,7 @@ nlohmann::ordered_json PruneStage::run(RunContext& context) {
   HeadSet removed;
   if (options_.closed_gates) {
     for (const auto& [site, mixer] : model->mixers())
-      if (const auto* attention = dynamic_cast<const Attention*>(mixer))
+      if (const auto* attention = attention_in(*mixer))
         for (const auto& gate : attention->gate_list())
           for (auto position : gate->closed()) removed.push_back({site.stack, site.layer, attention->heads()[position]});
     removed = sorted_set(std::move(removed));

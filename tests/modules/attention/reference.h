@@ -15,23 +15,28 @@ using torch::Tensor;
 
 inline Tensor in_double(const Tensor& x) { return x.detach().to(torch::kFloat64).contiguous(); }
 
+/// [B,n,T,K] of the numbers that `of` gives, one at a time.
+inline Tensor each(at::IntArrayRef sizes, const std::function<double(int64_t b, int64_t n, int64_t t, int64_t i)>& of) {
+  auto y = torch::zeros(sizes, torch::kFloat64);
+  auto ys = y.accessor<double, 4>();
+  for (int64_t b = 0; b < y.size(0); ++b)
+    for (int64_t n = 0; n < y.size(1); ++n)
+      for (int64_t t = 0; t < y.size(2); ++t)
+        for (int64_t i = 0; i < y.size(3); ++i) ys[b][n][t][i] = of(b, n, t, i);
+  return y;
+}
+
 /// Rows h*K .. h*K+K-1 of `weight` [n*K, D] make unit h: x_BTD -> [B,n,T,K]. bias [n*K] may be undefined.
 inline Tensor project(const Tensor& x_BTD, const Tensor& weight, const Tensor& bias, int64_t K) {
   const auto x = in_double(x_BTD), w = in_double(weight), c = bias.defined() ? in_double(bias) : torch::zeros({w.size(0)}, torch::kFloat64);
   const auto xs = x.accessor<double, 3>();
   const auto ws = w.accessor<double, 2>();
   const auto cs = c.accessor<double, 1>();
-  const auto n = w.size(0) / K;
-  auto y = torch::zeros({x.size(0), n, x.size(1), K}, torch::kFloat64);
-  auto ys = y.accessor<double, 4>();
-  for (int64_t b = 0; b < x.size(0); ++b)
-    for (int64_t h = 0; h < n; ++h)
-      for (int64_t t = 0; t < x.size(1); ++t)
-        for (int64_t i = 0; i < K; ++i) {
-          ys[b][h][t][i] = cs[h * K + i];
-          for (int64_t d = 0; d < x.size(2); ++d) ys[b][h][t][i] += xs[b][t][d] * ws[h * K + i][d];
-        }
-  return y;
+  return each({x.size(0), w.size(0) / K, x.size(1), K}, [&](int64_t b, int64_t h, int64_t t, int64_t i) {
+    double sum = cs[h * K + i];
+    for (int64_t d = 0; d < x.size(2); ++d) sum += xs[b][t][d] * ws[h * K + i][d];
+    return sum;
+  });
 }
 
 /// Turns the pair (2i, 2i+1) of each token by its place times base^(-2i/K).
@@ -55,6 +60,11 @@ using Sees = std::function<bool(int64_t b, int64_t h, int64_t t, int64_t s)>;
 
 inline Sees everything() {
   return [](int64_t, int64_t, int64_t, int64_t) { return true; };
+}
+
+/// Itself and what stands before it.
+inline Sees up_to_itself() {
+  return [](int64_t, int64_t, int64_t t, int64_t s) { return s <= t; };
 }
 
 /// The score of query t of head h and key s in example b.

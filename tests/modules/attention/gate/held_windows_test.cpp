@@ -12,6 +12,7 @@
 #include "modules/attention/gate/windows.h"
 #include "tests/catch.h"
 #include "tests/support/models.h"
+#include "tests/support/taps.h"
 
 namespace headlab {
 namespace {
@@ -108,13 +109,12 @@ TEST_CASE("a head of window W sees W(W+1)/2 + (T-W)W pairs, however it came to i
   constexpr int64_t length = 128;
   for_each_mode({8, 8, 20, 128}, [&](Attention& attention, const Numbers& windows) {
     torch::NoGradGuard no_grad;
-    Tensor weights;
-    LambdaTap tap([](At at, Site) { return at == At::weights; }, [&](At, Site, Tensor value) { return weights = value; });
+    Seen weights(At::weights);
     Forward run;
-    run.taps = {&tap};
+    run.taps = {&weights};
     attention.forward(call_of(noise({1, length, D}, "x"), run, causal()));
     for (int64_t h = 0; h < 4; ++h) {
-      const auto seen = weights[0][h].gt(0).sum().item<int64_t>();
+      const auto seen = weights.value()[0][h].gt(0).sum().item<int64_t>();
       CHECK(seen == visible_pairs(windows[h], length));
       if (windows[h] == 8) CHECK(seen == 996);
       if (windows[h] == 20) CHECK(seen == 20 * 21 / 2 + 108 * 20);

@@ -3,6 +3,7 @@
 #include "modules/base/error.h"
 #include "tests/catch.h"
 #include "tests/support/models.h"
+#include "tests/support/taps.h"
 
 namespace headlab {
 namespace {
@@ -13,12 +14,6 @@ AttentionOptions with_roles(std::vector<std::string> roles) {
   options.gates.items.back().as<RoleMasksOptions>().roles = std::move(roles);
   return options;
 }
-
-struct Weights : Tap {
-  Tensor weights;
-  bool wants(At at, Site) const override { return at == At::weights; }
-  Tensor see(At, Site, Tensor value, const AttentionCall*) override { return weights = value; }
-};
 
 constexpr int64_t T = 6;
 
@@ -36,7 +31,7 @@ TEST_CASE("masks of ones are no masks; a head of a role gives no weight outside 
   const auto a = noise({2, T, T}, "a").gt(0);
   auto b = noise({2, T, T}, "b").gt(0);
   b[1][3].fill_(false);
-  Weights seen;
+  Seen seen(At::weights);
   Forward run, fast;
   for (auto* of : {&run, &fast}) of->side = {{role_side("a"), a}, {role_side("b"), b}};
   run.taps = {&seen};
@@ -49,7 +44,7 @@ TEST_CASE("masks of ones are no masks; a head of a role gives no weight outside 
       double sum_of_1 = 0;
       for (int64_t j = 0; j < T; ++j) {
         const bool real = batch == 0 || j < T - 2;
-        const auto weight = [&](int64_t head) { return seen.weights[batch][head][i][j].item<double>(); };
+        const auto weight = [&](int64_t head) { return seen.value()[batch][head][i][j].item<double>(); };
         CHECK((weight(0) > 0) == (real && a[batch][i][j].item<bool>()));
         CHECK((weight(2) > 0) == (real && b[batch][i][j].item<bool>()));
         CHECK((weight(1) > 0) == real);
@@ -58,7 +53,7 @@ TEST_CASE("masks of ones are no masks; a head of a role gives no weight outside 
       }
       CHECK(sum_of_1 == Catch::Detail::Approx(1));
     }
-  CHECK(seen.weights[1][2][3].abs().sum().item<double>() == 0);
+  CHECK(seen.value()[1][2][3].abs().sum().item<double>() == 0);
 }
 
 TEST_CASE("no gradient comes to the keys of tokens that no head may look at", "[gate][paper-26]") {

@@ -4,13 +4,22 @@
 #include <torch/optim/adam.h>
 
 #include <numbers>
+#include <set>
 
 #include "modules/attention/position/rope.h"
 #include "modules/attention/project/mix_heads.h"
 #include "modules/attention/project/standard.h"
+#include "modules/mixer/heads_by_length.h"
+#include "modules/mixer/ngram_and_attention.h"
+#include "modules/model/frame_ctc.h"
+#include "modules/model/unroll.h"
+#include "src/checkpoint/checkpoint.h"
+#include "src/train/optimizer.h"
 #include "tests/catch.h"
 #include "tests/modules/attention/reference.h"
 #include "tests/support/models.h"
+#include "tests/support/scratch.h"
+#include "tests/support/taps.h"
 
 namespace headlab {
 namespace {
@@ -276,7 +285,8 @@ TEST_CASE("what adaptive rotary positions can't do is refused, with a way out") 
   CHECK_THROWS_WITH(AdaRope(AdaRopeOptions{}, shape_of(2, 2, 5)), "position.adarope: expected an even head width, of pairs to turn, got 5");
   AdaRopeOptions head;
   head.share = "head";
-  CHECK_THROWS_WITH(AdaRope(head, shape_of(4, 2, 4)), ContainsSubstring("expected kv_head or layer where heads share keys"));
+  CHECK_THROWS_WITH(AdaRope(head, shape_of(4, 2, 4)),
+                    ContainsSubstring("expected kv_head, layer or model where heads share keys"));
   CHECK_NOTHROW(AdaRope(head, shape_of(4, 4, 4)));
   auto cross = shape_of(2, 2, 4);
   cross->cross = true;
@@ -303,8 +313,275 @@ TEST_CASE("what adaptive rotary positions can't do is refused, with a way out") 
   mixed.then.items.back().as<MixHeadsOptions>().mix = {"v"};
   CHECK(problems_of(mixed) == "");
   mixed.then.items.back().as<MixHeadsOptions>().mix = {"k"};
-  mixed.position.as<AdaRopeOptions>().share = "layer";
-  CHECK(problems_of(mixed) == "");
+  for (const std::string share : {"layer", "model"}) {
+    mixed.position.as<AdaRopeOptions>().share = share;
+    CHECK(problems_of(mixed) == "");
+  }
+}
+
+namespace {
+
+/// Four heads of three pairs, over two groups.
+AttentionOptions turning(const std::string& share) {
+  return adaptive(
+      [&](auto& own) {
+        own.share = share;
+        own.train_length = 3;
+        own.growth = 0.3;
+      },
+      2);
+}
+
+Choice decoder_with(const AttentionOptions& attention, int64_t layers) {
+  auto options = small_decoder_only(attention);
+  options.decoder.layers = layers;
+  return model_choice("decoder_only", options);
+}
+
+/// Models of several attentions that turn: those of a decoder, of an encoder, of an encoder of frames, and of both
+/// stacks where the encoder has a width of its own.
+std::vector<Choice> models_with(const AttentionOptions& attention) {
+  auto both = small_encoder_decoder(attention);
+  both.embedding.tie = "none";
+  both.encoder.d_model = 16;
+  return {decoder_with(attention, 3), model_choice("encoder_only", small_encoder_only(attention)),
+          model_choice("frame_encoder", small_frame_encoder(attention)), model_choice("encoder_decoder", both)};
+}
+
+std::vector<const AdaRope*> turns_in(const Model& model) {
+  std::vector<const AdaRope*> found;
+  for (const auto& module : model.modules(/*include_self=*/false))
+    if (const auto* position = dynamic_cast<const AdaRope*>(module.get())) found.push_back(position);
+  return found;
+}
+
+/// By which angles the first head of each attention turns a position, where it has heads.
+std::vector<Tensor> angles_in(const Model& model) {
+  std::vector<Tensor> angles;
+  for (const auto* position : turns_in(model))
+    if (const auto of_heads = position->frequencies().detach(); of_heads.size(0) > 0)
+      angles.push_back(of_heads[0].clone());
+  return angles;
+}
+
+/// Of each attention that turns, which table it has: {0, 0, 1}.
+std::vector<int64_t> tables_of(const Model& model) {
+  std::vector<const void*> seen;
+  std::vector<int64_t> tables;
+  for (const auto* position : turns_in(model)) {
+    const auto own = position->named_parameters(/*recurse=*/false);
+    const auto* tensor = own.find("log_frequency") ? own.find("log_frequency") : own.find("log_base");
+    const void* table = tensor ? static_cast<const void*>(tensor->unsafeGetTensorImpl()) : position;
+    const auto place = std::find(seen.begin(), seen.end(), table) - seen.begin();
+    if (place == static_cast<int64_t>(seen.size())) seen.push_back(table);
+    tables.push_back(place);
+  }
+  return tables;
+}
+
+Batch batch_for(const Choice& choice) {
+  auto batch = small_batch();
+  if (choice.type() == "frame_encoder") batch.side["frames"] = noise({3, batch.target_BT.size(1), 5}, "frames");
+  return batch;
+}
+
+void train_once(Model& model, const Batch& batch) {
+  std::vector<Tensor> parameters;
+  for (const auto& [name, parameter] : trained_parameters(model)) parameters.push_back(parameter);
+  torch::optim::Adam adam(parameters, torch::optim::AdamOptions(0.05));
+  logits_of(model, batch).square().sum().backward();
+  adam.step();
+  for (auto& parameter : parameters) parameter.mutable_grad() = Tensor();
+}
+
+int64_t count_of(const NamedParameters& parameters, const std::string& pattern) {
+  return std::count_if(parameters.begin(), parameters.end(),
+                       [&](const auto& one) { return one.first.find(pattern) != std::string::npos; });
+}
+
+}  // namespace
+
+TEST_CASE("a model's one table is counted, drawn and trained once, and all its attentions turn alike after a step") {
+  for (const std::string learn : {"frequencies", "base"}) {
+    const auto with = [&](const std::string& share) {
+      auto attention = turning(share);
+      attention.position.as<AdaRopeOptions>().learn = learn;
+      return models_with(attention);
+    };
+    const auto choices = with("model"), by_layer = with("layer");
+    for (std::size_t i = 0; i < choices.size(); ++i) {
+      INFO(choices[i].type() << ", " << learn);
+      const auto model = make_model(choices[i]), apart = make_model(by_layer[i]);
+      const auto several = static_cast<int64_t>(turns_in(*model).size());
+      CHECK(several == (choices[i].type() == "decoder_only" ? 3 : choices[i].type() == "encoder_decoder" ? 4 : 2));
+      CHECK(tables_of(*model) == std::vector<int64_t>(static_cast<std::size_t>(several), 0));
+      CHECK(apart->parameter_count() - model->parameter_count() == (several - 1) * (learn == "base" ? 1 : K / 2));
+      CHECK(count_of(trained_parameters(*model), "position.log_") == 1);
+      CHECK(count_of(trained_parameters(*apart), "position.log_") == several);
+      initialise(*model, 5);
+      const auto start = angles_in(*model).front();
+      CHECK(start[1].item<double>() == Approx(std::pow(10000.0, -2.0 / K)));
+      train_once(*model, batch_for(choices[i]));
+      train_once(*apart, batch_for(choices[i]));
+      const auto learned = angles_in(*model), of_layers = angles_in(*apart);
+      CHECK(difference(learned.front(), start) > 1e-4);
+      for (const auto& angle : learned) CHECK(torch::equal(angle, learned.front()));
+      CHECK_FALSE(torch::equal(of_layers[0], of_layers[1]));
+    }
+  }
+}
+
+TEST_CASE("the gradient of a model's one table is the sum over its attentions, and that of differences") {
+  DefaultDtype guard(torch::kFloat64);
+  const auto choices = models_with(turning("model")), by_layer = models_with(turning("layer"));
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    INFO(choices[i].type());
+    const auto model = make_model(choices[i]), apart = make_model(by_layer[i]);
+    copy_tensors(*model, *apart);
+    apart->eval();
+    const auto batch = batch_for(choices[i]);
+    const auto loss = [&](Model& of) { return logits_of(of, batch).sin().sum(); };
+    loss(*model).backward();
+    loss(*apart).backward();
+    auto sum = torch::zeros({1, K / 2});
+    for (const auto* position : turns_in(*apart)) {
+      const auto own = position->named_parameters()["log_frequency"].grad();
+      CHECK(own.abs().min().item<double>() > 1e-7);
+      sum += own;
+    }
+    const torch::NoGradGuard no_grad;
+    CHECK(loss(*model).item<double>() == loss(*apart).item<double>());
+    auto table = turns_in(*model).front()->named_parameters()["log_frequency"];
+    CHECK(difference(table.grad(), sum) < 1e-11);
+    for (int64_t pair = 0; pair < K / 2; ++pair) {
+      constexpr double step = 1e-6;
+      const auto at = [&](double change) {
+        table[0][pair] += change;
+        const auto value = loss(*model).item<double>();
+        table[0][pair] -= change;
+        return value;
+      };
+      const auto slope = (at(step) - at(-step)) / (2 * step);
+      CHECK(table.grad()[0][pair].item<double>() == Approx(slope).epsilon(1e-5).margin(1e-7));
+    }
+  }
+}
+
+TEST_CASE("a clone has one table as the model has, and not the model's; so it is in half precision and after removal") {
+  for (const auto& choice : models_with(turning("model"))) {
+    INFO(choice.type());
+    const auto model = make_model(choice);
+    const auto batch = batch_for(choice);
+    const auto one = tables_of(*model);
+    for (const bool removed : {false, true}) {
+      if (removed) {  // the first layer that has the table is gone
+        auto kept = model->heads();
+        kept.begin()->second.front() = {};
+        kept.begin()->second.back() = {1, 2};
+        model->keep(kept);
+        CHECK(tables_of(*model) == one);
+      }
+      const auto before = logits_of(*model, batch).detach();
+      const auto copy = std::dynamic_pointer_cast<Model>(model->clone());
+      copy->eval();
+      CHECK(torch::equal(logits_of(*copy, batch), before));
+      CHECK(tables_of(*copy) == one);
+      CHECK(copy->parameter_count() == model->parameter_count());
+      train_once(*copy, batch);
+      const auto learned = angles_in(*copy);
+      for (const auto& angle : learned) CHECK(torch::equal(angle, learned.front()));
+      CHECK_FALSE(torch::equal(learned.front(), angles_in(*model).front()));
+      CHECK(torch::equal(logits_of(*model, batch), before));
+      copy->to(torch::kBFloat16);
+      CHECK(tables_of(*copy) == one);
+      CHECK(angles_in(*copy).front().scalar_type() == torch::kFloat32);
+    }
+  }
+}
+
+TEST_CASE("layers share a table where their tables are alike, whatever else differs") {
+  const auto with = [](const std::function<void(AttentionOptions&)>& change) {
+    auto options = turning("model");
+    change(options);
+    return options;
+  };
+  auto options = small_decoder_only(turning("model"));
+  options.decoder.layers = 8;
+  const auto differs = [&](int64_t layer, const std::function<void(AttentionOptions&)>& change) {
+    LayerOverride one;
+    one.layers = {layer};
+    one.attention = with(change);
+    one.feed_forward = options.decoder.feed_forward;
+    options.decoder.per_layer.push_back(one);
+  };
+  const auto position = [](AttentionOptions& a) -> AdaRopeOptions& { return a.position.as<AdaRopeOptions>(); };
+  differs(1, [&](auto& a) { position(a).base = 500; });
+  differs(2, [&](auto& a) { position(a).share = "layer"; });
+  differs(3, [&](auto& a) { a.head_width = 4; });
+  differs(4, [&](auto& a) {
+    position(a).length_scale = false;
+    position(a).train_length = std::nullopt;
+    position(a).growth = 0;
+    a.project.choose("standard");
+    a.heads = 2;
+  });
+  differs(5, [&](auto& a) { position(a).base = 500; });
+  differs(6, [&](auto& a) { position(a).learn = "base"; });
+  differs(7, [&](auto& a) { position(a).learn = "none"; });
+  const auto model = make_model(model_choice("decoder_only", options));
+  CHECK(tables_of(*model) == std::vector<int64_t>{0, 1, 2, 3, 0, 1, 4, 5});
+}
+
+TEST_CASE("a model's one table is one tensor of a checkpoint, and comes back as one") {
+  const Scratch scratch;
+  for (const auto& choice : models_with(turning("model"))) {
+    INFO(choice.type());
+    const auto model = make_model(choice);
+    auto kept = model->heads();
+    kept.begin()->second.front() = {};
+    model->keep(kept);
+    save_checkpoint(scratch / "saved", {named_tensors(*model), {}, {}});
+    const auto saved = load_checkpoint(scratch / "saved");
+    std::set<const void*> tables;  // of all the names that the file gives it
+    for (const auto& [name, tensor] : saved.model)
+      if (name.find("position.log_frequency") != std::string::npos) tables.insert(tensor.data_ptr());
+    CHECK(tables.size() == 1);
+    const auto again = models().make(choice, small_context(kept));
+    initialise(*again, 77);
+    load_tensors(*again, saved.model, "saved");
+    again->eval();
+    CHECK(tables_of(*again) == tables_of(*model));
+    CHECK(torch::equal(logits_of(*again, batch_for(choice)), logits_of(*model, batch_for(choice))));
+  }
+}
+
+TEST_CASE("layers of an encoder of frames, those that heads unroll into and other mixers share a model's one table") {
+  auto attention = turning("model");
+  attention.project.choose("standard");
+  auto deep = decoder_with(attention, 2);
+  Problems problems;
+  unroll_heads(deep, problems);
+  REQUIRE(problems.found.empty());
+  CHECK(tables_of(*make_model(deep)) == std::vector<int64_t>(8, 0));
+
+  FrameCtcOptions frames;
+  frames.d_model = small_width;
+  frames.frame_width = 5;
+  frames.encoder.choose("layers");
+  frames.encoder.as<LayersReaderOptions>().attention = attention;
+  const auto heard = make_model(model_choice("frame_ctc", frames));
+  CHECK(tables_of(*heard) == std::vector<int64_t>{0, 0});
+  CHECK(tables_of(*std::dynamic_pointer_cast<Model>(heard->clone())) == std::vector<int64_t>{0, 0});
+
+  attention.head_width = std::nullopt;
+  auto mixed = small_encoder_only(attention);
+  mixed.encoder.mixer.choose("ngram_and_attention");
+  mixed.encoder.mixer.as<NgramAndAttentionOptions>().heads = 2;
+  CHECK(tables_of(*make_model(model_choice("encoder_only", mixed))) == std::vector<int64_t>{0, 0});
+  mixed.encoder.mixer.choose("heads_by_length");  // whose attentions have heads of unlike width
+  mixed.encoder.mixer.as<SeparateHeadsOptions>().heads = {2, 4};
+  mixed.encoder.mixer.as<SeparateHeadsOptions>().thresholds = {4};
+  CHECK(tables_of(*make_model(model_choice("encoder_only", mixed))) == std::vector<int64_t>{0, 1, 0, 1});
 }
 
 namespace {
@@ -360,12 +637,11 @@ class TwoHeads {
     const auto source = (place - back).clamp_min(0);
     const auto asked = content.gather(1, source.unsqueeze(-1).expand({-1, -1, width}));
     const auto x = torch::cat({content, asked, torch::ones({texts, length, 1})}, -1);
-    Tensor weights;
-    LambdaTap tap([](At at, Site) { return at == At::weights; }, [&](At, Site, Tensor value) { return weights = value; });
+    Seen weights(At::weights);
     Forward run;
-    run.taps = {&tap};
+    run.taps = {&weights};
     attention_->forward(call_of(x, run, causal()));
-    const auto log_weights = (weights + 1e-30).log();  // [B,2,T,T]
+    const auto log_weights = (weights.value() + 1e-30).log();  // [B,2,T,T]
     const auto before = -log_weights.select(1, 0).diagonal(-1, 1, 2).mean();
     const auto of_match = log_weights.select(1, 1).slice(1, 1), at = source.slice(1, 1).unsqueeze(-1);
     return {before, -of_match.gather(2, at).mean(), of_match.argmax(-1, true).eq(at).to(torch::kFloat).mean()};

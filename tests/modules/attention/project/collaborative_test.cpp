@@ -8,6 +8,8 @@
 #include "tests/catch.h"
 #include "tests/modules/attention/reference.h"
 #include "tests/support/models.h"
+#include "tests/support/parameters.h"
+#include "tests/support/taps.h"
 
 namespace headlab {
 namespace {
@@ -30,16 +32,6 @@ Tensor forward(Attention& attention, const Tensor& x, const Tensor& places = {})
   auto call = call_of(x, run, causal());
   if (places.defined()) call.q_pos = call.k_pos = places;
   return attention.forward(call);
-}
-
-Tensor parameter(Attention& attention, const std::string& name) { return attention.named_parameters()[name]; }
-
-int64_t numbers_of_project(const AttentionOptions& options, int64_t width) {
-  const Attention attention(options, width, width, false);
-  int64_t count = 0;
-  for (const auto& item : attention.named_parameters())
-    if (item.key().rfind("project.", 0) == 0) count += item.value().numel();
-  return count;
 }
 
 }  // namespace
@@ -66,7 +58,7 @@ TEST_CASE("collaborative heads equal loops over numbers: (x W_Q) diag(m) (x W_K)
           sum += q[b][0][t][i].item<double>() * m[h][i].item<double>() * k[b][0][s][i].item<double>();
         return sum / by;
       };
-      const auto z = reference::weigh_by(scores, T, v, {0, 1, 2}, [](int64_t, int64_t, int64_t t, int64_t s) { return s <= t; });
+      const auto z = reference::weigh_by(scores, T, v, {0, 1, 2}, reference::up_to_itself());
       const auto y = reference::concatenate(z, parameter(*attention, "mix.weight"), parameter(*attention, "mix.bias"));
       CHECK(difference(forward(*attention, x), y) < 1e-12);
     }
@@ -106,7 +98,7 @@ TEST_CASE("collaborative queries and keys have 2 D K + H K + H D numbers, and sc
     options.heads = heads;
     options.head_width = head_width;
     options.value_width = width / heads;
-    return numbers_of_project(options, width) - width * width - width;  // without the values
+    return numbers_of(Attention(options, width, width, false), "project.") - width * width - width;  // without the values
   };
   CHECK(counts(512, 8, 128) == 2 * 512 * 128 + 8 * 128 + 8 * 512);
   CHECK(counts(768, 12, 192) == 2 * 768 * 192 + 12 * 192 + 12 * 768);
@@ -187,12 +179,11 @@ TEST_CASE("collaborative heads start from normal numbers, ones in blocks, or ali
   const auto ones = std::make_shared<Attention>(shared("ones"), D, D, false);
   initialise(*ones, 2);
   ones->eval();
-  Tensor weights;
-  LambdaTap tap([](At at, Site) { return at == At::weights; }, [&](At, Site, Tensor w) { return weights = w; });
+  Seen weights(At::weights);
   Forward run;
-  run.taps = {&tap};
+  run.taps = {&weights};
   ones->forward(call_of(noise({B, T, D}, "x"), run, causal()));
-  CHECK(torch::equal(weights.select(1, 0), weights.select(1, 2)));
+  CHECK(torch::equal(weights.value().select(1, 0), weights.value().select(1, 2)));
 }
 
 TEST_CASE("positions that turn shared dimensions speak of distance alone") {

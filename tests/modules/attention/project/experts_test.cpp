@@ -6,6 +6,7 @@
 #include "tests/catch.h"
 #include "tests/modules/attention/reference.h"
 #include "tests/support/models.h"
+#include "tests/support/parameters.h"
 
 namespace headlab {
 namespace {
@@ -25,7 +26,6 @@ AttentionOptions experts(int64_t k, const std::string& norm = "detached_sum") {
   return options;
 }
 
-Tensor parameter(const Attention& attention, const std::string& name) { return attention.named_parameters()[name]; }
 
 /// Every expert by loops as multi-query attention, each weighed by weight_BTE.
 Tensor by_loops(const Attention& attention, const Tensor& x, const Tensor& weight_BTE) {

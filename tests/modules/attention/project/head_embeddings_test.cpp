@@ -7,6 +7,7 @@
 #include "tests/catch.h"
 #include "tests/modules/attention/reference.h"
 #include "tests/support/models.h"
+#include "tests/support/parameters.h"
 
 namespace headlab {
 namespace {
@@ -28,31 +29,20 @@ Tensor forward(Attention& attention, const Tensor& x) {
   return attention.forward(call_of(x, run, causal()));
 }
 
-Tensor parameter(Attention& attention, const std::string& name) { return attention.named_parameters()[name]; }
-
 int64_t numbers_of_project(const AttentionOptions& options, int64_t width) {
-  const Attention attention(options, width, width, false);
-  int64_t count = 0;
-  for (const auto& item : attention.named_parameters())
-    if (item.key().rfind("project.", 0) == 0) count += item.value().numel();
-  return count;
+  return numbers_of(Attention(options, width, width, false), "project.");
 }
 
 /// x_B1TK -> x_BHTK, one number at a time.
 Tensor with_vectors(const Tensor& x_B1TK, const Tensor& embedding_HK, bool adds) {
   const auto e = reference::in_double(embedding_HK);
-  auto y = torch::zeros({x_B1TK.size(0), e.size(0), x_B1TK.size(2), e.size(1)}, torch::kFloat64);
   const auto xs = x_B1TK.accessor<double, 4>();
   const auto es = e.accessor<double, 2>();
-  auto ys = y.accessor<double, 4>();
-  for (int64_t b = 0; b < y.size(0); ++b)
-    for (int64_t h = 0; h < y.size(1); ++h)
-      for (int64_t t = 0; t < y.size(2); ++t)
-        for (int64_t i = 0; i < y.size(3); ++i) {
-          const auto x = xs[b][0][t][i];
-          ys[b][h][t][i] = adds ? x + es[h][i] : x + x * es[h][i];
-        }
-  return y;
+  return reference::each({x_B1TK.size(0), e.size(0), x_B1TK.size(2), e.size(1)},
+                         [&](int64_t b, int64_t h, int64_t t, int64_t i) {
+                           const auto x = xs[b][0][t][i];
+                           return adds ? x + es[h][i] : x + x * es[h][i];
+                         });
 }
 
 std::shared_ptr<Project> make_project(const std::string& op, const Shape& shape) {
@@ -93,8 +83,7 @@ TEST_CASE("heads by embeddings equal loops over numbers, added and multiplied, w
         q = reference::rotate(q, 10000);
         k = reference::rotate(k, 10000);
       }
-      const auto z = reference::weigh(q, k, v, {0, 1, 2}, 1 / std::sqrt(static_cast<double>(K)),
-                                      [](int64_t, int64_t, int64_t t, int64_t s) { return s <= t; });
+      const auto z = reference::weigh(q, k, v, {0, 1, 2}, 1 / std::sqrt(static_cast<double>(K)), reference::up_to_itself());
       const auto y = reference::concatenate(z, parameter(*attention, "mix.weight"), parameter(*attention, "mix.bias"));
       CHECK(difference(forward(*attention, x), y) < 1e-12);
     }

@@ -7,6 +7,7 @@
 #include "tests/catch.h"
 #include "tests/modules/attention/reference.h"
 #include "tests/support/models.h"
+#include "tests/support/parameters.h"
 
 namespace headlab {
 namespace {
@@ -32,15 +33,6 @@ Tensor forward(Attention& attention, const Tensor& x) {
   return attention.forward(call_of(x, run, causal()));
 }
 
-Tensor parameter(Attention& attention, const std::string& name) { return attention.named_parameters()[name]; }
-
-int64_t numbers_of(const Attention& attention, const std::string& prefix) {
-  int64_t count = 0;
-  for (const auto& item : attention.named_parameters())
-    if (item.key().rfind(prefix, 0) == 0) count += item.value().numel();
-  return count;
-}
-
 /// y[b][h][t][i] = bias_h + sum over channels c and places j of weight[h][c][j] x[b][c][t][i + j - (k-1)/2].
 Tensor convolved(const Tensor& x_BCTd, const Tensor& weight_HCk, const Tensor& bias_H) {
   const auto w = reference::in_double(weight_HCk), b = reference::in_double(bias_H);
@@ -48,20 +40,13 @@ Tensor convolved(const Tensor& x_BCTd, const Tensor& weight_HCk, const Tensor& b
   const auto bs = b.accessor<double, 1>();
   const auto xs = x_BCTd.accessor<double, 4>();
   const auto d = x_BCTd.size(3), k = w.size(2);
-  auto y = torch::zeros({x_BCTd.size(0), w.size(0), x_BCTd.size(2), d}, torch::kFloat64);
-  auto ys = y.accessor<double, 4>();
-  for (int64_t n = 0; n < y.size(0); ++n)
-    for (int64_t h = 0; h < y.size(1); ++h)
-      for (int64_t t = 0; t < y.size(2); ++t)
-        for (int64_t i = 0; i < d; ++i) {
-          ys[n][h][t][i] = bs[h];
-          for (int64_t c = 0; c < w.size(1); ++c)
-            for (int64_t j = 0; j < k; ++j) {
-              const auto at = i + j - (k - 1) / 2;
-              if (at >= 0 && at < d) ys[n][h][t][i] += ws[h][c][j] * xs[n][c][t][at];
-            }
-        }
-  return y;
+  return reference::each({x_BCTd.size(0), w.size(0), x_BCTd.size(2), d}, [&](int64_t n, int64_t h, int64_t t, int64_t i) {
+    double sum = bs[h];
+    for (int64_t c = 0; c < w.size(1); ++c)
+      for (int64_t j = 0; j < k; ++j)
+        if (const auto at = i + j - (k - 1) / 2; at >= 0 && at < d) sum += ws[h][c][j] * xs[n][c][t][at];
+    return sum;
+  });
 }
 
 /// The same map for each head's numbers: x_BHTd, weight [K,d] -> y_BHTK.
@@ -70,16 +55,12 @@ Tensor widened(const Tensor& x_BHTd, const Tensor& weight, const Tensor& bias) {
   const auto ws = w.accessor<double, 2>();
   const auto bs = b.accessor<double, 1>();
   const auto xs = x_BHTd.accessor<double, 4>();
-  auto y = torch::zeros({x_BHTd.size(0), x_BHTd.size(1), x_BHTd.size(2), w.size(0)}, torch::kFloat64);
-  auto ys = y.accessor<double, 4>();
-  for (int64_t n = 0; n < y.size(0); ++n)
-    for (int64_t h = 0; h < y.size(1); ++h)
-      for (int64_t t = 0; t < y.size(2); ++t)
-        for (int64_t o = 0; o < w.size(0); ++o) {
-          ys[n][h][t][o] = bs[o];
-          for (int64_t i = 0; i < w.size(1); ++i) ys[n][h][t][o] += ws[o][i] * xs[n][h][t][i];
-        }
-  return y;
+  return reference::each({x_BHTd.size(0), x_BHTd.size(1), x_BHTd.size(2), w.size(0)},
+                         [&](int64_t n, int64_t h, int64_t t, int64_t o) {
+                           double sum = bs[o];
+                           for (int64_t i = 0; i < w.size(1); ++i) sum += ws[o][i] * xs[n][h][t][i];
+                           return sum;
+                         });
 }
 
 /// q, k or v ("query_heads", ...) of components x_BCTd.
@@ -115,7 +96,7 @@ TEST_CASE("simulated heads equal loops over numbers, for kernels of 1, 3 and 5, 
         k = reference::rotate(k, 10000);
       }
       const auto z = reference::weigh(q, k, v, {0, 1, 2, 3, 4, 5}, 1 / std::sqrt(static_cast<double>(K)),
-                                      [](int64_t, int64_t, int64_t t, int64_t s) { return s <= t; });
+                                      reference::up_to_itself());
       const auto y = reference::concatenate(z, parameter(*attention, "mix.weight"), parameter(*attention, "mix.bias"));
       CHECK(difference(forward(*attention, x), y) / y.abs().max().item<double>() < 1e-13);
     }
