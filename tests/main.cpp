@@ -1,17 +1,17 @@
-// The one main of the tests, for Catch2 2.13 and 3. Runs all tests but those tagged [long] unless tests are named on the
-// command line or --all is given; with --part 2/3 every third of them, from the second on. Exit code: 0 when every test passed, not 0 when one failed or none ran.
-// Tests that leave themselves out (tests/support/skip.h) are listed at the end and counted as skipped.
-// Where the environment variable HEADLAB_TEST_COUNTS names a file, "N passed, N failed" is written into it.
-// GCC 12 takes std::regex, which Catch2 uses, for uninitialised when it instruments it.
+// The one main of the tests, for Catch2 2.13 and 3. Runs all tests but those tagged [long] unless tests are named on
+// the command line or --all is given; with --part 2/3 every third of them, from the second on. Exit code: 0 when every
+// test passed, not 0 when one failed or none ran. Tests that leave themselves out (tests/support/skip.h) are listed at
+// the end and counted as skipped. Where the environment variable HEADLAB_TEST_COUNTS names a file, "N passed, N failed"
+// is written into it. GCC 12 takes std::regex, which Catch2 uses, for uninitialised when it instruments it.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 #if __has_include(<catch2/catch_session.hpp>)
 #include <catch2/catch_session.hpp>
 #include <catch2/catch_test_case_info.hpp>
-#include <catch2/internal/catch_test_case_registry_impl.hpp>
 #include <catch2/interfaces/catch_interfaces_registry_hub.hpp>
 #include <catch2/interfaces/catch_interfaces_testcase.hpp>
+#include <catch2/internal/catch_test_case_registry_impl.hpp>
 #include <catch2/reporters/catch_reporter_event_listener.hpp>
 #include <catch2/reporters/catch_reporter_registrars.hpp>
 using Listener = Catch::EventListenerBase;
@@ -66,7 +66,8 @@ struct CountTests : Listener {
     if (!file) return;
     std::ofstream out(file);
     out << passed << " passed, " << tests.failed << " failed";
-    if (skipped_by_catch(tests) + left_out.size() > 0) out << ", " << skipped_by_catch(tests) + left_out.size() << " skipped";
+    if (skipped_by_catch(tests) + left_out.size() > 0)
+      out << ", " << skipped_by_catch(tests) + left_out.size() << " skipped";
     out << "\n";
   }
 };
@@ -75,12 +76,14 @@ CATCH_REGISTER_LISTENER(CountTests)
 /// Leaves part `part` of `parts` of the tests that would run; how many. (Catch2 3 has shards of its own, 2.13 has not.)
 std::size_t choose_part(Catch::Session& session, std::size_t part, std::size_t parts) {
   const auto& config = session.config();
-  const auto tests = Catch::filterTests(Catch::getRegistryHub().getTestCaseRegistry().getAllTests(), config.testSpec(), config);
+  const auto tests =
+      Catch::filterTests(Catch::getRegistryHub().getTestCaseRegistry().getAllTests(), config.testSpec(), config);
   std::string names;
   std::size_t count = 0;
   for (auto i = part - 1; i < tests.size(); i += parts, ++count) {
     if (count > 0) names += ",";
-    for (const char c : name_of(tests[i])) names += std::strchr("\\,[\"", c) ? std::string("\\") + c : std::string(1, c);
+    for (const char c : name_of(tests[i]))
+      names += std::strchr("\\,[\"", c) ? std::string("\\") + c : std::string(1, c);
   }
   auto data = session.configData();
   data.testsOrTags = {names};
@@ -120,7 +123,8 @@ int main(int argc, char** argv) {
   const int code = session.run();
   if (code != 0 || only_listed) return code;
   if (parts > 1 && ended_tests != chosen) {
-    std::cerr << "part " << part << " of " << parts << ": " << chosen << " tests were meant, " << ended_tests << " ran\n";
+    std::cerr << "part " << part << " of " << parts << ": " << chosen << " tests were meant, " << ended_tests
+              << " ran\n";
     return 5;
   }
   return ran_a_test ? 0 : 4;

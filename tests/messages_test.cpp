@@ -79,9 +79,8 @@ std::string as_read(const std::string& expression) {
 std::vector<std::string> messages_in(const fs::path& file, const std::string& name) {
   const auto text = read_file(file);
   std::vector<std::string> found;
-  for (const std::string call :
-       {"UsageError(", "FileError(", "ShapeError(", "wrong_shape(", "Interrupted(", "problems.add(", "around.problem(",
-        "around.beside("})
+  for (const std::string call : {"UsageError(", "FileError(", "ShapeError(", "wrong_shape(", "Interrupted(",
+                                 "problems.add(", "around.problem(", "around.beside("})
     for (auto at = text.find(call); at != std::string::npos; at = text.find(call, at + 1)) {
       if (at > 0 && (std::isalnum(static_cast<unsigned char>(text[at - 1])) || text[at - 1] == '_')) continue;
       const auto arguments = arguments_at(text, at + call.size() - 1);

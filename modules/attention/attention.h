@@ -52,7 +52,8 @@ class Attention : public Mixer {
 
  private:
   Tensor key_positions(const AttentionCall& call, const Tensor& k_BGSK, bool from_start) const;
-  Tensor bias(const AttentionCall& call, const Tensor& q_BHTK, const std::vector<Tensor>& stored, bool from_start) const;
+  Tensor bias(const AttentionCall& call, const Tensor& q_BHTK, const std::vector<Tensor>& stored,
+              bool from_start) const;
   Tensor scaled(const Tensor& z_BHTK, const HeadPlan& plan, const AttentionCall& call) const;
   /// What follows the weighing: gates, scale and mix.
   Tensor output(Tensor z_BHTK, const HeadPlan& plan, const AttentionCall& call);
@@ -75,7 +76,8 @@ class Attention : public Mixer {
 };
 
 /// Rules that relate options to each other and to the width; used by specs before anything is allocated.
-void attention_rules(const AttentionOptions& options, int64_t width, bool cross, const std::string& prefix, Problems& problems);
+void attention_rules(const AttentionOptions& options, int64_t width, bool cross, const std::string& prefix,
+                     Problems& problems);
 
 /// Copies all parameters and buffers of `from` to `to`, which must have the same names and shapes.
 void copy_tensors(const torch::nn::Module& from, torch::nn::Module& to);

@@ -55,8 +55,8 @@ Tensor Attention::over_kept(const HeadPlan& plan, const AttentionCall& call) {
   if (packed.empty() || !(masked.empty() || turns_alike(*position))) return {};
   const KeptTokens of_groups(packed.groups_of(plan.held_BGS));
   const auto n = of_groups.rows();
-  const bool one_each = packed.heads.size() == packed.groups.size() &&
-                        std::is_sorted(packed.group_of.begin(), packed.group_of.end());
+  const bool one_each =
+      packed.heads.size() == packed.groups.size() && std::is_sorted(packed.group_of.begin(), packed.group_of.end());
   const auto of_heads = one_each ? of_groups : KeptTokens(pick(of_groups.held_BGT(), 1, packed.group_of), n);
 
   // Queries, keys and values of each part: of kept tokens alone, where that is less work.

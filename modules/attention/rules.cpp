@@ -28,8 +28,7 @@ std::vector<Part> parts_of(const AttentionOptions& options) {
   std::vector<Part> parts;
   const auto add = [&](const auto& registry, const Choice& choice, const std::string& field, std::size_t index = 0) {
     parts.push_back({registry.catalogue().slot + "." + choice.type(), field, index, &choice,
-                     &registry.traits(choice.type()),
-                     [&](const Around& around) { registry.check(choice, around); }});
+                     &registry.traits(choice.type()), [&](const Around& around) { registry.check(choice, around); }});
   };
   const auto add_all = [&](const auto& registry, const Choices& choices, const std::string& field) {
     for (std::size_t i = 0; i < choices.items.size(); ++i)
@@ -49,12 +48,13 @@ void adapter_order(const AttentionAround& around) {
   const auto& list = around.options.then.items;
   const auto traits = [](const Choice& adapter) { return adapters().traits(adapter.type()); };
   if (std::count_if(list.begin(), list.end(), [&](const Choice& one) { return traits(one).reads_all_groups; }) > 1)
-    around.beside("then", "expected at most one adapter that mixes heads: what follows it has a head for each component");
+    around.beside("then",
+                  "expected at most one adapter that mixes heads: what follows it has a head for each component");
   for (std::size_t i = 1; i < list.size(); ++i)
     if (traits(list[i]).before_cache && !traits(list[i - 1]).before_cache)
-      around.beside("then[" + std::to_string(i) + "]",
-                    list[i].type() + ": expected it before " + list[i - 1].type() +
-                        ": it acts before positions and the cache, " + list[i - 1].type() + " after them");
+      around.beside("then[" + std::to_string(i) + "]", list[i].type() + ": expected it before " + list[i - 1].type() +
+                                                           ": it acts before positions and the cache, " +
+                                                           list[i - 1].type() + " after them");
 }
 
 }  // namespace

@@ -20,7 +20,8 @@ struct AttentionAround : Around {
         head_width(options.head_width.value_or(width / options.heads)),
         cross(cross) {}
   int64_t value_width() const { return options.value_width.value_or(head_width); }
-  /// Key/value heads, where the project says no more of them than how many they are: standard and grouped; else nothing.
+  /// Key/value heads, where the project says no more of them than how many they are: standard and grouped; else
+  /// nothing.
   std::optional<int64_t> key_heads() const;
   /// A problem of what stands beside the entry: "weigh.score.scale".
   void beside(const std::string& field, const std::string& message) const {

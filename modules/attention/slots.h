@@ -37,11 +37,13 @@ struct Project : torch::nn::Module, Initialised {
   /// read them, in their order. Empty: it can't.
   virtual std::vector<Tensor> of_kept(const Tensor& /*x_BGnD*/, const std::vector<int64_t>& /*groups*/) { return {}; }
   /// Whether keys and values are made from what a cache stores: then read() does it after the cache, and so do
-  /// Adapter::store() and the position. Otherwise remember() begins with {k_BGSK, v_BGSK}, cached as position left them.
+  /// Adapter::store() and the position. Otherwise remember() begins with {k_BGSK, v_BGSK}, cached as position left
+  /// them.
   virtual bool reads_stored() const { return false; }
   /// {k_BGSK, v_BGSK} of what remember() gave, of all tokens that are cached.
   virtual std::vector<Tensor> read(const std::vector<Tensor>& stored) { return {stored[0], stored[1]}; }
-  /// Added to the scores, of what is stored (remember() may give more than keys and values): [B,H,1,S]; undefined: none.
+  /// Added to the scores, of what is stored (remember() may give more than keys and values): [B,H,1,S]; undefined:
+  /// none.
   virtual Tensor bias(const std::vector<Tensor>& /*stored*/) { return {}; }
   /// Whether a pass made now would send gradients through bias().
   virtual bool learns_bias() const { return false; }
@@ -51,8 +53,8 @@ struct Project : torch::nn::Module, Initialised {
   /// x W_h M. False: it can't, and nothing has changed.
   virtual bool absorb(const std::vector<Tensor>& /*maps_qkv*/) { return false; }
   virtual void axes(HeadAxes axes) const = 0;
-  /// Called before all heads but those at these positions are removed, and before the shape knows: what axes() can't say
-  /// of removal, where units of keys and values are not the shape's groups.
+  /// Called before all heads but those at these positions are removed, and before the shape knows: what axes() can't
+  /// say of removal, where units of keys and values are not the shape's groups.
   virtual void keep(const std::vector<int64_t>& /*positions*/) {}
   /// T tokens get queries for `slots` heads each, S tokens keys and values.
   virtual int64_t flops(int64_t T, int64_t S, int64_t slots) const = 0;
@@ -99,10 +101,12 @@ struct Position : torch::nn::Module {
 struct Gate : torch::nn::Module, Initialised {
   virtual void plan(HeadPlan&, const AttentionCall&) {}
   virtual Tensor weigh(Tensor z_BHTK, const HeadPlan&, const AttentionCall&) { return z_BHTK; }
-  /// What must be seen of this pass beside x and z: a tap of q, k, v, scores, weights or z that lives for this call alone
-  /// (one that wants scores or weights makes the call leave the fused kernel); nullptr: nothing. `group_of`: for each head
-  /// the group of k and v that it reads.
-  virtual std::unique_ptr<Tap> observer(const AttentionCall&, const std::vector<int64_t>& /*group_of*/) { return nullptr; }
+  /// What must be seen of this pass beside x and z: a tap of q, k, v, scores, weights or z that lives for this call
+  /// alone (one that wants scores or weights makes the call leave the fused kernel); nullptr: nothing. `group_of`: for
+  /// each head the group of k and v that it reads.
+  virtual std::unique_ptr<Tap> observer(const AttentionCall&, const std::vector<int64_t>& /*group_of*/) {
+    return nullptr;
+  }
   virtual void axes(HeadAxes) const {}
   /// What is known of plan() before there are data.
   virtual void outline(HeadOutline&) const {}
@@ -150,7 +154,8 @@ struct Normalise : torch::nn::Module {
   virtual bool is_softmax() const { return false; }
 };
 
-/// Slots that must know other slots' sizes get them from the shape; a projection sets the groups before the others are made.
+/// Slots that must know other slots' sizes get them from the shape; a projection sets the groups before the others are
+/// made.
 using Projects = Registry<Project, Shape>;
 using Adapters = Registry<Adapter, Shape>;
 using Positions = Registry<Position, Shape>;

@@ -70,20 +70,24 @@ struct Catalogue {
 /// catalogue read as keyed (stages) {"prune": {"fraction": 0.5}}.
 class Choice {
  public:
-  using Source = const Catalogue& (*)();                     // a function, so that no order of static objects matters
-  Choice(Source source, const std::string& type);            // throws UsageError for an unknown type
-  Choice(const Choice& other);                               // copies the options
+  using Source = const Catalogue& (*)();           // a function, so that no order of static objects matters
+  Choice(Source source, const std::string& type);  // throws UsageError for an unknown type
+  Choice(const Choice& other);                     // copies the options
   Choice& operator=(const Choice& other);
-  void choose(const std::string& type);                      // the entry's default options
+  void choose(const std::string& type);  // the entry's default options
   const std::string& type() const { return type_; }
   const Catalogue& catalogue() const { return source_(); }
   Source source() const { return source_; }
   Options& options() { return *options_; }
   const Options& options() const { return *options_; }
   template <class T>
-  const T& as() const { return dynamic_cast<const T&>(*options_); }
+  const T& as() const {
+    return dynamic_cast<const T&>(*options_);
+  }
   template <class T>
-  T& as() { return dynamic_cast<T&>(*options_); }
+  T& as() {
+    return dynamic_cast<T&>(*options_);
+  }
 
  private:
   Source source_;
@@ -119,19 +123,58 @@ class Field {
       : name(std::move(name)), help(std::move(help)), value(std::move(value)) {}
 
   // Ranges; for lists they hold for each element.
-  Field& at_least(double v) { minimum = v; return *this; }
-  Field& at_most(double v) { maximum = v; return *this; }
-  Field& above(double v) { exclusive_minimum = v; return *this; }
-  Field& below(double v) { exclusive_maximum = v; return *this; }
-  Field& one_of(std::vector<std::string> v) { choices = std::move(v); return *this; }
-  Field& unit(std::string v) { unit_ = std::move(v); return *this; }       // "tokens", "steps", "seconds"
-  Field& means(std::string v) { sentinel = std::move(v); return *this; }   // "0: no limit"; "absent: width / heads"
-  Field& required() { is_required = true; return *this; }
-  Field& or_number() { number_too = true; return *this; }                  // a string that may be written as a number
-  Field& file() { is_file = true; return *this; }                          // a file that must be there before a run
-  Field& metric() { is_metric = true; return *this; }                      // names a metric of the task, or several
-  Field& task() { is_task = true; return *this; }                          // names one of the spec's further tasks
-  Field& role() { is_role = true; return *this; }                          // names roles that the tasks tell; "" is none
+  Field& at_least(double v) {
+    minimum = v;
+    return *this;
+  }
+  Field& at_most(double v) {
+    maximum = v;
+    return *this;
+  }
+  Field& above(double v) {
+    exclusive_minimum = v;
+    return *this;
+  }
+  Field& below(double v) {
+    exclusive_maximum = v;
+    return *this;
+  }
+  Field& one_of(std::vector<std::string> v) {
+    choices = std::move(v);
+    return *this;
+  }
+  Field& unit(std::string v) {
+    unit_ = std::move(v);
+    return *this;
+  }  // "tokens", "steps", "seconds"
+  Field& means(std::string v) {
+    sentinel = std::move(v);
+    return *this;
+  }  // "0: no limit"; "absent: width / heads"
+  Field& required() {
+    is_required = true;
+    return *this;
+  }
+  Field& or_number() {
+    number_too = true;
+    return *this;
+  }  // a string that may be written as a number
+  Field& file() {
+    is_file = true;
+    return *this;
+  }  // a file that must be there before a run
+  Field& metric() {
+    is_metric = true;
+    return *this;
+  }  // names a metric of the task, or several
+  Field& task() {
+    is_task = true;
+    return *this;
+  }  // names one of the spec's further tasks
+  Field& role() {
+    is_role = true;
+    return *this;
+  }  // names roles that the tasks tell; "" is none
 
   std::string name, help, unit_, sentinel;
   Value value;
@@ -155,7 +198,8 @@ class Fields {
     requires std::is_base_of_v<Options, T>
   Field& add(const std::string& name, std::vector<T>& list, const std::string& help) {
     OptionsList erased{[&list] { return list.size(); }, [&list](std::size_t i) -> Options& { return list[i]; },
-                       [&list]() -> Options& { return list.emplace_back(); }, [&list] { list.clear(); }, /*laid_over=*/false};
+                       [&list]() -> Options& { return list.emplace_back(); }, [&list] { list.clear(); },
+                       /*laid_over=*/false};
     return push(Field(name, Field::Value(std::move(erased)), help));
   }
   /// The same, for elements that start as `start()`, called when one is read: the fields before this one have their

@@ -21,7 +21,8 @@ std::string owner_of(int file) {
   std::array<char, 32> text;
   const auto got = ::pread(file, text.data(), text.size(), 0);
   std::string digits;
-  for (ssize_t i = 0; i < got && text[static_cast<std::size_t>(i)] >= '0' && text[static_cast<std::size_t>(i)] <= '9'; ++i)
+  for (ssize_t i = 0; i < got && text[static_cast<std::size_t>(i)] >= '0' && text[static_cast<std::size_t>(i)] <= '9';
+       ++i)
     digits += text[static_cast<std::size_t>(i)];
   return digits;
 }
@@ -39,8 +40,8 @@ FolderLock::FolderLock(const std::filesystem::path& folder) : folder_(folder) {
     const auto owner = owner_of(file_);
     ::close(file_);
     throw FileError(folder.string() + ": " + (owner.empty() ? "another process" : "process " + owner) +
-                    " is at work in it; wait for it to end, or stop it" + (owner.empty() ? "" : " (kill " + owner + ")") +
-                    ": what it has saved stays");
+                    " is at work in it; wait for it to end, or stop it" +
+                    (owner.empty() ? "" : " (kill " + owner + ")") + ": what it has saved stays");
   }
   // What it says is for people alone: a disk that is full is no reason to stop here.
   const auto text = std::to_string(::getpid()) + "\n";

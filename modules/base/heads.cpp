@@ -16,7 +16,8 @@ std::string range_of(Stack stack, const std::vector<std::vector<int64_t>>& layer
   for (const auto& heads : layers)
     for (auto head : heads) last = std::max(last, head);
   const auto first_name = to_string(HeadId{stack, 0, 0});
-  return first_name + " ... " + to_string(HeadId{stack, static_cast<int64_t>(layers.size()) - 1, std::max<int64_t>(last, 0)});
+  return first_name + " ... " +
+         to_string(HeadId{stack, static_cast<int64_t>(layers.size()) - 1, std::max<int64_t>(last, 0)});
 }
 
 }  // namespace
@@ -35,7 +36,8 @@ std::string to_string(HeadId head) { return to_string(head.site()) + "." + std::
 
 HeadId parse_head(std::string_view text) {
   const auto wrong = [&] {
-    return UsageError(std::string(text) + ": not the name of a head; expected STACK.LAYER.HEAD with STACK one of enc.self, " +
+    return UsageError(std::string(text) +
+                      ": not the name of a head; expected STACK.LAYER.HEAD with STACK one of enc.self, " +
                       "dec.self, dec.cross, for example enc.self.0.3");
   };
   const auto last = text.rfind('.');

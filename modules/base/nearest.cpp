@@ -12,7 +12,8 @@ constexpr std::size_t longest_compared = 100;  // longer names are not typing mi
 constexpr std::size_t longest_quoted = 60;     // characters
 constexpr std::size_t most_listed = 100;       // names
 
-// Text that is safe in one line of a message: control characters and those of `escaped` with a backslash, cut where long.
+// Text that is safe in one line of a message: control characters and those of `escaped` with a backslash, cut where
+// long.
 std::string printable(const std::string& text, const std::string& escaped) {
   std::string out;
   std::size_t characters = 0;

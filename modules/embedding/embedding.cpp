@@ -10,8 +10,10 @@ namespace headlab {
 const AddedPositions& added_positions() {
   static const AddedPositions registry =
       AddedPositions("added_position", "positions added to the embeddings")
-          .entry<Sinusoidal, SinusoidalOptions>("sinusoidal", "sines and cosines of geometric wavelengths", "1706.03762")
-          .entry<LearnedPositions, LearnedPositionOptions>("learned", "a learned vector for each position", "1706.03762")
+          .entry<Sinusoidal, SinusoidalOptions>("sinusoidal", "sines and cosines of geometric wavelengths",
+                                                "1706.03762")
+          .entry<LearnedPositions, LearnedPositionOptions>("learned", "a learned vector for each position",
+                                                           "1706.03762")
           .entry<NoAddedPosition, NoOptions>("none", "nothing is added (the attention may carry positions)");
   return registry;
 }
@@ -35,7 +37,8 @@ Tensor TokenTable::logits(const Tensor& h) const { return relevance::linear(h, w
 
 Sinusoidal::Sinusoidal(const SinusoidalOptions& options, int64_t width, int64_t max_length) {
   const auto pairs = (width + 1) / 2;
-  const auto frequency = torch::pow(options.base, torch::arange(pairs, torch::kFloat64) * (-2.0 / static_cast<double>(width)));
+  const auto frequency =
+      torch::pow(options.base, torch::arange(pairs, torch::kFloat64) * (-2.0 / static_cast<double>(width)));
   const auto angle = torch::arange(max_length, torch::kFloat64).unsqueeze(1) * frequency;
   const auto values = torch::stack({angle.sin(), angle.cos()}, -1).flatten(1).narrow(1, 0, width);
   table = register_buffer("table", values.to(torch::get_default_dtype()).contiguous());
@@ -63,7 +66,10 @@ void EmbeddingOptions::describe(Fields& fields) {
   fields.add("max_length", max_length, "longest text that the model takes").at_least(1).unit("tokens");
   fields.add("tie", tie, "which matrices are one: source, target and output; target and output; none")
       .one_of({"all", "target", "none"});
-  fields.add("dropout", dropout, "on embeddings with their positions").at_least(0).below(1).means("absent: model.dropout");
+  fields.add("dropout", dropout, "on embeddings with their positions")
+      .at_least(0)
+      .below(1)
+      .means("absent: model.dropout");
 }
 
 Embed::Embed(const EmbeddingOptions& options, int64_t width, double dropout, const std::string& kind)

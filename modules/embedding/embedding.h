@@ -36,7 +36,9 @@ const Catalogue& added_position_catalogue();
 
 struct SinusoidalOptions : Described<SinusoidalOptions> {
   double base = 10000;
-  void describe(Fields& fields) override { fields.add("base", base, "longest wavelength is 2 pi base positions").above(1); }
+  void describe(Fields& fields) override {
+    fields.add("base", base, "longest wavelength is 2 pi base positions").above(1);
+  }
 };
 
 /// PE(p, 2i) = sin(p w_i), PE(p, 2i+1) = cos(p w_i), w_i = base^(-2i/D)          (1706.03762, section 3.5)
@@ -86,7 +88,8 @@ struct EmbeddingOptions : Described<EmbeddingOptions> {
   void describe(Fields& fields) override;
 };
 
-/// dropout(sqrt(D) E[ids] + PE[positions]). Throws ShapeError for a text longer than max_length, before any kernel runs.
+/// dropout(sqrt(D) E[ids] + PE[positions]). Throws ShapeError for a text longer than max_length, before any kernel
+/// runs.
 class Embed : public torch::nn::Module {
  public:
   /// `dropout`: p, where the options leave theirs out; `kind`: one of dropout_kinds().

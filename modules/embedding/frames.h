@@ -15,8 +15,8 @@ struct ReadsFrames {
   virtual std::pair<std::string, int64_t> width_of_frames() const = 0;
 };
 
-/// The frames of a batch. `places`: the placeholders. Throws UsageError where the batch has none, ShapeError where they are not
-/// [B, T, width].
+/// The frames of a batch. `places`: the placeholders. Throws UsageError where the batch has none, ShapeError where they
+/// are not [B, T, width].
 Tensor frames_of(const std::map<std::string, Tensor>& side, const Tensor& places_BT, int64_t width);
 
 struct FrameEmbeddingOptions : Described<FrameEmbeddingOptions> {
@@ -27,8 +27,8 @@ struct FrameEmbeddingOptions : Described<FrameEmbeddingOptions> {
   void describe(Fields& fields) override;
 };
 
-/// dropout(x W + b + PE[positions]), where ids have a row of a table. frames_BTF -> [B,T,D]. Throws ShapeError for a text
-/// longer than max_length, as Embed does.
+/// dropout(x W + b + PE[positions]), where ids have a row of a table. frames_BTF -> [B,T,D]. Throws ShapeError for a
+/// text longer than max_length, as Embed does.
 class FrameEmbed : public torch::nn::Module {
  public:
   /// `dropout`: p, where the options leave theirs out; `kind`: one of dropout_kinds().

@@ -24,8 +24,8 @@ const FeedForwards& feed_forwards() {
           .entry<ReluFeedForward, PositionWiseOptions>("relu", "two layers with max(0, x) between", "1706.03762")
           .entry<GeluFeedForward, PositionWiseOptions>("gelu", "two layers with GELU between", "1606.08415")
           .entry<SwiGlu, SwiGluOptions>("swiglu", "two layers, the inner one gated by swish of another", "2002.05202")
-          .entry<NoFeedForward, NoOptions>("none", "no such sublayer (attention may have vectors of its own: the adapter persistent)",
-                                           "1907.01470");
+          .entry<NoFeedForward, NoOptions>(
+              "none", "no such sublayer (attention may have vectors of its own: the adapter persistent)", "1907.01470");
   return registry;
 }
 const Catalogue& feed_forward_catalogue() { return feed_forwards().catalogue(); }
@@ -75,6 +75,8 @@ Tensor SwiGlu::feed(const Tensor& x_BTD) {
   return product(outer, h);
 }
 
-int64_t SwiGlu::flops(int64_t T) const { return 2 * T * (gate->weight.numel() + inner->weight.numel() + outer->weight.numel()); }
+int64_t SwiGlu::flops(int64_t T) const {
+  return 2 * T * (gate->weight.numel() + inner->weight.numel() + outer->weight.numel());
+}
 
 }  // namespace headlab

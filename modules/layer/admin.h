@@ -16,8 +16,8 @@ struct AdminOptions : Described<AdminOptions> {
 };
 
 /// x_i = norm(omega_i * x_{i-1} + dropout(f_i(x_{i-1})))          (Admin, 2004.08249)
-/// omega_i [D] learns. Over the sublayers i = 1, 2, ... of one chain (those of an encoder, those of a decoder) it begins
-/// at
+/// omega_i [D] learns. Over the sublayers i = 1, 2, ... of one chain (those of an encoder, those of a decoder) it
+/// begins at
 ///   omega_1 = 1       omega_{i+1}^2 = Var(omega_i x_{i-1}) + Var f_i(x_{i-1})       Var: over all numbers of a batch
 /// A norm makes the variance of x about 1, so omega_i is about as large as x would have become without norms: a
 /// sublayer deep in the stack adds as small a part as it would there.

@@ -39,9 +39,9 @@ struct StackState {
 
 /// All that a stack needs beside x.
 struct StackCall {
-  Tensor positions;      // of x's tokens, [T] or [B,T]
+  Tensor positions;  // of x's tokens, [T] or [B,T]
   Visibility self;
-  Tensor memory_BSD;     // undefined: no cross-attention, or its state is filled
+  Tensor memory_BSD;  // undefined: no cross-attention, or its state is filled
   Visibility cross;
   Tensor memory_positions;
   StackState* state = nullptr;
@@ -51,10 +51,10 @@ struct StackCall {
 /// Where a block stands. kept_*: original numbers of the heads to make; nullopt: all.
 struct BlockPlace {
   LayerStyle style;
-  Stack stack;            // of its self-attention
+  Stack stack;  // of its self-attention
   int64_t layer = 0;
   LayerParts parts;
-  int64_t memory_width;   // of what a cross-attention looks at
+  int64_t memory_width;  // of what a cross-attention looks at
   std::optional<std::vector<int64_t>> kept_self, kept_cross;
 };
 
@@ -77,7 +77,8 @@ class Block : public torch::nn::Module {
 using Blocks = Registry<Block, const BlockPlace&>;
 const Blocks& blocks();
 
-/// The layer of 1706.03762: self-attention (or the mixer in its place), cross-attention and feed-forward where there are such.
+/// The layer of 1706.03762: self-attention (or the mixer in its place), cross-attention and feed-forward where there
+/// are such.
 class Layer : public Block {
  public:
   Layer(const NoOptions&, const BlockPlace& place);

@@ -13,7 +13,8 @@ void ConformerOptions::describe(Fields& fields) {
 
 void ConformerOptions::rules(Problems& problems) const {
   if (kernel % 2 == 0)
-    problems.add("kernel", "expected an odd number, so that a token stands in the middle; got " + std::to_string(kernel));
+    problems.add("kernel",
+                 "expected an odd number, so that a token stands in the middle; got " + std::to_string(kernel));
 }
 
 DepthwiseConvolution::DepthwiseConvolution(int64_t width, int64_t kernel) {
@@ -28,7 +29,8 @@ void DepthwiseConvolution::draw(const std::function<at::Generator(const std::str
 }
 
 Tensor DepthwiseConvolution::convolve(const Tensor& x_BTD) const {
-  return torch::conv1d(x_BTD.transpose(1, 2), weight, bias, /*stride=*/1, /*padding=*/weight.size(2) / 2, /*dilation=*/1,
+  return torch::conv1d(x_BTD.transpose(1, 2), weight, bias, /*stride=*/1, /*padding=*/weight.size(2) / 2,
+                       /*dilation=*/1,
                        /*groups=*/weight.size(0))
       .transpose(1, 2);
 }
@@ -52,17 +54,20 @@ int64_t ConvolutionModule::flops(int64_t T) const {
   return 2 * T * (inner->weight.numel() + outer->weight.numel()) + depthwise->flops(T);
 }
 
-Conformer::Conformer(const ConformerOptions& options, const BlockPlace& place) : Block(place.style), site_{place.stack, place.layer} {
+Conformer::Conformer(const ConformerOptions& options, const BlockPlace& place)
+    : Block(place.style), site_{place.stack, place.layer} {
   const auto& style = place.style;
   if (place.parts.cross_attention)
     throw ShapeError("block conformer: expected a stack without cross-attention; it sees tokens on both sides");
   self_attention = register_module(
-      "self_attention", headlab::mixers().make(place.parts.mixer, MixerPlace{place.parts.attention, style.width, place.kept_self}));
+      "self_attention",
+      headlab::mixers().make(place.parts.mixer, MixerPlace{place.parts.attention, style.width, place.kept_self}));
   self_attention_norms_ = norms_of(style, "self_attention", place.stack);
   convolution = register_module("convolution", std::make_shared<ConvolutionModule>(style, options.kernel));
   convolution_norms_ = norms_of(style, "convolution", place.stack);
   feed_forward = register_module("feed_forward", feed_forwards().make(place.parts.feed_forward, style.width));
-  feed_forward_after = register_module("feed_forward_after", feed_forwards().make(place.parts.feed_forward, style.width));
+  feed_forward_after =
+      register_module("feed_forward_after", feed_forwards().make(place.parts.feed_forward, style.width));
   if (feed_forward->is_there()) {
     feed_forward_norms_ = norms_of(style, "feed_forward", place.stack);
     feed_forward_after_norms_ = norms_of(style, "feed_forward_after", place.stack);
@@ -72,7 +77,9 @@ Conformer::Conformer(const ConformerOptions& options, const BlockPlace& place) :
 
 Tensor Conformer::forward(Tensor x_BTD, const StackCall& call) {
   if (call.self.causal || call.state)
-    throw ShapeError("block conformer: expected a text that is seen whole, got one that is read causally; its convolution sees what follows");
+    throw ShapeError(
+        "block conformer: expected a text that is seen whole, got one that is read causally; its convolution sees what "
+        "follows");
   auto& run = call.run;
   const auto add = [&](const SublayerNorms& norms, const std::function<Tensor(const Tensor&)>& f) {
     x_BTD = residual_->join(x_BTD, norms, dropout_, is_training(), f, run);
@@ -96,7 +103,8 @@ Tensor Conformer::forward(Tensor x_BTD, const StackCall& call) {
 }
 
 int64_t Conformer::flops(int64_t T, int64_t, bool causal) const {
-  return self_attention->flops(T, T, causal) + convolution->flops(T) + feed_forward->flops(T) + feed_forward_after->flops(T);
+  return self_attention->flops(T, T, causal) + convolution->flops(T) + feed_forward->flops(T) +
+         feed_forward_after->flops(T);
 }
 
 }  // namespace headlab

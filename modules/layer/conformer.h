@@ -10,8 +10,8 @@ struct ConformerOptions : Described<ConformerOptions> {
   void rules(Problems& problems) const override;
 };
 
-/// Each channel by itself, over the tokens around: y_td = sum_j w_dj x_{t + j - (k-1)/2, d} + b_d, zeros beyond the text.
-/// x_BTD -> y_BTD, k odd. Starts uniform in +-1/sqrt(k), the bias at 0.
+/// Each channel by itself, over the tokens around: y_td = sum_j w_dj x_{t + j - (k-1)/2, d} + b_d, zeros beyond the
+/// text. x_BTD -> y_BTD, k odd. Starts uniform in +-1/sqrt(k), the bias at 0.
 class DepthwiseConvolution : public torch::nn::Module, public Initialised {
  public:
   DepthwiseConvolution(int64_t width, int64_t kernel);
@@ -23,9 +23,9 @@ class DepthwiseConvolution : public torch::nn::Module, public Initialised {
   Tensor weight, bias;  // [D,1,k], [D]
 };
 
-/// glu(x W + b) -> depthwise convolution -> norm -> swish -> W' + b', glu(a, g) = a sigmoid(g)          (2005.08100, section 2.2)
-/// The norm is the stack's, of each token by itself, where the paper has batch norm: so neither other texts nor padding can
-/// matter. mask_BT (bool): tokens; the others are zeros to the convolution; undefined: all are.
+/// glu(x W + b) -> depthwise convolution -> norm -> swish -> W' + b', glu(a, g) = a sigmoid(g)          (2005.08100,
+/// section 2.2) The norm is the stack's, of each token by itself, where the paper has batch norm: so neither other
+/// texts nor padding can matter. mask_BT (bool): tokens; the others are zeros to the convolution; undefined: all are.
 class ConvolutionModule : public torch::nn::Module {
  public:
   ConvolutionModule(const LayerStyle& style, int64_t kernel);
@@ -39,10 +39,11 @@ class ConvolutionModule : public torch::nn::Module {
 };
 
 /// A layer for frames of speech          (2005.08100, section 2.4; 2209.06096)
-///   x = x + feed_forward(x) / 2,  x = x + mixer(x),  x = x + convolution(x),  x = x + feed_forward_after(x) / 2,  y = norm(x)
-/// each sublayer with its norm and dropout as `residual` joins them ("pre" is the papers'). Without feed-forward (`none`) those
-/// two are left out. It sees tokens on both sides, so it stands in stacks that do: encoders. x_BTD -> y_BTD.
-/// Throws ShapeError where it is to read causally or with a cache, and for a cross-attention.
+///   x = x + feed_forward(x) / 2,  x = x + mixer(x),  x = x + convolution(x),  x = x + feed_forward_after(x) / 2,  y =
+///   norm(x)
+/// each sublayer with its norm and dropout as `residual` joins them ("pre" is the papers'). Without feed-forward
+/// (`none`) those two are left out. It sees tokens on both sides, so it stands in stacks that do: encoders. x_BTD ->
+/// y_BTD. Throws ShapeError where it is to read causally or with a cache, and for a cross-attention.
 class Conformer : public Block {
  public:
   Conformer(const ConformerOptions& options, const BlockPlace& place);

@@ -15,7 +15,8 @@ struct PlainAttention : Attention {
 };
 
 struct NgramInPlace : Ngram {
-  NgramInPlace(const NgramOptions& options, const MixerPlace& place) : Ngram(options, place.width, place.causal, place.kept) {}
+  NgramInPlace(const NgramOptions& options, const MixerPlace& place)
+      : Ngram(options, place.width, place.causal, place.kept) {}
 };
 
 struct NgramAndAttentionInPlace : NgramAndAttention {
@@ -53,9 +54,9 @@ const Mixers& mixers() {
       Mixers("mixer", "what lets the tokens of a text see each other")
           .entry<PlainAttention, NoOptions>("attention", "self-attention, as `attention` says", "1706.03762")
           .rule(plain_rule)
-          .entry<NgramInPlace, NgramOptions>(
-              "ngram", "a matrix a head over neighbouring tokens, in place of attention", "2207.13354",
-              {.no_weights = "the matrix over a window is the same for every token"})
+          .entry<NgramInPlace, NgramOptions>("ngram", "a matrix a head over neighbouring tokens, in place of attention",
+                                             "2207.13354",
+                                             {.no_weights = "the matrix over a window is the same for every token"})
           .rule(ngram_in_place_rule)
           .entry<NgramAndAttentionInPlace, NgramAndAttentionOptions>(
               "ngram_and_attention", "n-gram heads and attention heads in one layer", "2207.13354",

@@ -6,7 +6,8 @@
 
 namespace headlab {
 
-/// Where a mixer stands in place of a layer's self-attention. kept: original numbers of the heads to make; nullopt: all.
+/// Where a mixer stands in place of a layer's self-attention. kept: original numbers of the heads to make; nullopt:
+/// all.
 struct MixerPlace {
   AttentionOptions attention;  // what the stack says of its attentions, for those that are or hold such
   int64_t width = 0;

@@ -32,7 +32,8 @@ struct SandwichNorm : Residual {
   explicit SandwichNorm(const NoOptions&) {}
   Tensor join(const Tensor& x, const SublayerNorms& norms, const SublayerDropout& dropout, bool training,
               const std::function<Tensor(const Tensor&)>& f, Forward&) const override {
-    return relevance::sum(x, drop(norms.after->normalise(f(norms.norm->normalise(x))), dropout.p, training, dropout.kind));
+    return relevance::sum(x,
+                          drop(norms.after->normalise(f(norms.norm->normalise(x))), dropout.p, training, dropout.kind));
   }
   bool final_norm() const override { return true; }
   bool has_second_norm() const override { return true; }
@@ -46,9 +47,12 @@ const Residuals& residuals() {
           .entry<PreNorm, NoOptions>("pre", "norm before the sublayer, and one after the stack", "2002.04745")
           .entry<PostNorm, NoOptions>("post", "norm after the residual sum", "1706.03762")
           .entry<SandwichNorm, NoOptions>(
-              "sandwich", "norms before and after the sublayer, both before the sum, and one after the stack", "2105.13290")
-          .entry<Admin, AdminOptions>("admin", "norm after the sum, in which x is scaled by a vector that starts from measured variances and learns",
-                                      "2004.08249");
+              "sandwich", "norms before and after the sublayer, both before the sum, and one after the stack",
+              "2105.13290")
+          .entry<Admin, AdminOptions>(
+              "admin",
+              "norm after the sum, in which x is scaled by a vector that starts from measured variances and learns",
+              "2004.08249");
   return registry;
 }
 const Catalogue& residual_catalogue() { return residuals().catalogue(); }

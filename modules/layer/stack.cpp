@@ -39,8 +39,8 @@ void number_rules(const std::vector<Override>& per_layer, int64_t layers, Proble
       if (numbers[j] >= layers)
         problems.add(place, expected_layer(layers, numbers[j]));
       else if (!seen.emplace(numbers[j], i).second)
-        problems.add(place, "layer " + std::to_string(numbers[j]) + " stands in per_layer[" + std::to_string(seen[numbers[j]]) +
-                                "] already; say all about a layer in one place");
+        problems.add(place, "layer " + std::to_string(numbers[j]) + " stands in per_layer[" +
+                                std::to_string(seen[numbers[j]]) + "] already; say all about a layer in one place");
     }
   }
 }
@@ -52,8 +52,7 @@ std::vector<LayerParts> parts_of(int64_t layers, const LayerParts& common, const
   std::vector<LayerParts> parts(static_cast<std::size_t>(layers), common);
   for (const auto& one : per_layer)
     for (auto layer : one.layers) {
-      if (layer < 0 || layer >= layers)
-        throw ShapeError("per_layer: " + expected_layer(layers, layer));
+      if (layer < 0 || layer >= layers) throw ShapeError("per_layer: " + expected_layer(layers, layer));
       parts[static_cast<std::size_t>(layer)] = of(one);
     }
   return parts;
@@ -101,7 +100,9 @@ void StackOptions::describe(Fields& fields) {
 }
 
 void EncoderOptions::describe(Fields& fields) {
-  fields.add("d_model", d_model, "width of the encoder's residual stream").at_least(1).means("absent: the model's d_model");
+  fields.add("d_model", d_model, "width of the encoder's residual stream")
+      .at_least(1)
+      .means("absent: the model's d_model");
   StackOptions::describe(fields);
 }
 
@@ -133,17 +134,18 @@ std::vector<LayerParts> StackOptions::parts() const {
 
 std::vector<LayerParts> DecoderOptions::parts() const {
   const Choice block(block_catalogue, "transformer");
-  return parts_of<CrossLayerOverride>(layers, {block, mixer, attention, cross_attention, feed_forward}, per_layer,
-                                      [&](const CrossLayerOverride& one) {
-                                        return LayerParts{block, one.mixer, one.attention, one.cross_attention, one.feed_forward};
-                                      });
+  return parts_of<CrossLayerOverride>(
+      layers, {block, mixer, attention, cross_attention, feed_forward}, per_layer, [&](const CrossLayerOverride& one) {
+        return LayerParts{block, one.mixer, one.attention, one.cross_attention, one.feed_forward};
+      });
 }
 
 void stack_rules(const StackOptions& options, int64_t width, const std::string& prefix, Problems& problems) {
   mixer_rules(options.mixer, options.attention, width, prefix, problems);
   for (std::size_t i = 0; i < options.per_layer.size(); ++i) {
     const auto at = prefix + ".per_layer[" + std::to_string(i) + "].";
-    mixer_rules(options.per_layer[i].mixer, options.per_layer[i].attention, width, at.substr(0, at.size() - 1), problems);
+    mixer_rules(options.per_layer[i].mixer, options.per_layer[i].attention, width, at.substr(0, at.size() - 1),
+                problems);
   }
 }
 
@@ -152,22 +154,25 @@ void stack_rules(const DecoderOptions& options, int64_t width, const std::string
   attention_rules(options.cross_attention, width, true, prefix + ".cross_attention", problems);
   for (std::size_t i = 0; i < options.per_layer.size(); ++i) {
     const auto at = prefix + ".per_layer[" + std::to_string(i) + "].";
-    mixer_rules(options.per_layer[i].mixer, options.per_layer[i].attention, width, at.substr(0, at.size() - 1), problems);
+    mixer_rules(options.per_layer[i].mixer, options.per_layer[i].attention, width, at.substr(0, at.size() - 1),
+                problems);
     attention_rules(options.per_layer[i].cross_attention, width, true, at + "cross_attention", problems);
   }
 }
 
-LayerStack::LayerStack(const LayerStyle& style, Stack self_stack, const std::vector<LayerParts>& parts, const HeadTable& kept,
-                       int64_t memory_width)
+LayerStack::LayerStack(const LayerStyle& style, Stack self_stack, const std::vector<LayerParts>& parts,
+                       const HeadTable& kept, int64_t memory_width)
     : has_cross_(!parts.empty() && parts.front().cross_attention) {
   layers = register_module("layers", torch::nn::ModuleList());
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const auto layer = static_cast<int64_t>(i);
-    layers->push_back(blocks().make(parts[i].block, BlockPlace{style, self_stack, layer, parts[i],
-                                                               memory_width ? memory_width : style.width, kept_in(kept, self_stack, layer),
-                                                               has_cross_ ? kept_in(kept, Stack::dec_cross, layer) : std::nullopt}));
+    layers->push_back(blocks().make(
+        parts[i].block, BlockPlace{style, self_stack, layer, parts[i], memory_width ? memory_width : style.width,
+                                   kept_in(kept, self_stack, layer),
+                                   has_cross_ ? kept_in(kept, Stack::dec_cross, layer) : std::nullopt}));
   }
-  if (residuals().make(style.residual)->final_norm()) norm = register_module("norm", norms().make(style.norm, style.width));
+  if (residuals().make(style.residual)->final_norm())
+    norm = register_module("norm", norms().make(style.norm, style.width));
 }
 
 int64_t LayerStack::flops(int64_t T, int64_t memory, bool causal) const {

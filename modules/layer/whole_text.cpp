@@ -14,8 +14,9 @@ void add_placed(const Choice& mixer, const AttentionOptions& attention, const st
 void causal_rules(const std::vector<PlacedEntry>& entries, Problems& problems) {
   for (const auto& one : entries)
     if (one.type == "heads_by_length")
-      problems.add(one.field, one.type + " goes by the length of the text, which a decoder does not know. Use it in an "
-                                         "encoder: encoder_only, encoder_decoder");
+      problems.add(one.field, one.type +
+                                  " goes by the length of the text, which a decoder does not know. Use it in an "
+                                  "encoder: encoder_only, encoder_decoder");
 }
 
 void segment_rules(const std::vector<PlacedEntry>& entries, Problems& problems) {

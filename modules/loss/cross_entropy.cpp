@@ -9,7 +9,8 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 struct SmoothedCrossEntropy : torch::autograd::Function<SmoothedCrossEntropy> {
-  static variable_list forward(AutogradContext* context, const Tensor& logits_NV, const Tensor& target_N, double epsilon) {
+  static variable_list forward(AutogradContext* context, const Tensor& logits_NV, const Tensor& target_N,
+                               double epsilon) {
     const auto log_p = torch::log_softmax(logits_NV, -1);
     const auto nll = log_p.gather(1, target_N.unsqueeze(1)).sum().neg();
     const auto V = static_cast<double>(logits_NV.size(1));

@@ -21,8 +21,8 @@ Tensor ctc_nll(const Tensor& log_p_BSV, const Tensor& mask_BS, const Tensor& sym
 /// log p(next | the symbols before), [B,T,V]: ids_BT begin with a begin, and entry t is of what follows ids 0 ... t, a
 /// symbol or the end. p(end | symbols) is p(symbols) of those that begin so, so that log p of a text's symbols and end
 /// sums up to that of CTC: the loss of a text is a sum over its symbols, as of models that write one after another.
-/// A symbol that can't follow has -1e4; the ids 0, 1 and 2, which no text says, have -50. It looks at B T S V numbers at
-/// once.
+/// A symbol that can't follow has -1e4; the ids 0, 1 and 2, which no text says, have -50. It looks at B T S V numbers
+/// at once.
 Tensor ctc_next(const Tensor& log_p_BSV, const Tensor& mask_BS, const Tensor& ids_BT);
 
 }  // namespace headlab

@@ -33,8 +33,10 @@ Tensor of_texts(Attention& attention, const AttentionCall& call, const Tensor& r
   if (!call.run.scale.empty()) run.rows_B = run.rows_B.defined() ? run.rows_B.index_select(0, rows_N) : rows_N;
   for (auto& [name, told] : run.side) told = pick_rows(told);
   const auto x = call.x_BTD.index_select(0, rows_N);
-  const Visibility see{call.see.causal, pick_rows(call.see.key_mask_BS), of_each(call.see.allowed_BTS, 3), pick_rows(call.see.query_mask_BT)};
-  const auto y = attention.forward({call.site, x, x, of_each(call.q_pos, 2), of_each(call.k_pos, 2), see, nullptr, run});
+  const Visibility see{call.see.causal, pick_rows(call.see.key_mask_BS), of_each(call.see.allowed_BTS, 3),
+                       pick_rows(call.see.query_mask_BT)};
+  const auto y =
+      attention.forward({call.site, x, x, of_each(call.q_pos, 2), of_each(call.k_pos, 2), see, nullptr, run});
   for (auto& aux : run.aux) call.run.aux.push_back(std::move(aux));
   for (const auto& [name, sum] : run.stats) {
     auto& all = call.run.stats[name];
@@ -51,29 +53,36 @@ AttentionOptions with_heads(AttentionOptions attention, int64_t heads) {
   return attention;
 }
 
-void separate_heads_rules(const SeparateHeadsOptions& options, const AttentionOptions& attention, int64_t width, const std::string& prefix,
-                          Problems& problems) {
+void separate_heads_rules(const SeparateHeadsOptions& options, const AttentionOptions& attention, int64_t width,
+                          const std::string& prefix, Problems& problems) {
   for (std::size_t i = 0; i < options.heads.size(); ++i) {
     const auto heads = options.heads[i];
     if (width % heads != 0) {
-      problems.add(prefix + ".mixer.heads[" + std::to_string(i) + "]", "expected a divisor of d_model (" + std::to_string(width) + "), got " + std::to_string(heads));
+      problems.add(prefix + ".mixer.heads[" + std::to_string(i) + "]",
+                   "expected a divisor of d_model (" + std::to_string(width) + "), got " + std::to_string(heads));
       continue;
     }
     Problems of_one;
     attention_rules(with_heads(attention, heads), width, false, prefix + ".attention", of_one);
     for (auto& problem : of_one.found)
-      problems.add(problem.field, "with the " + std::to_string(heads) + " heads of mixer.heads[" + std::to_string(i) + "]: " + problem.message);
+      problems.add(problem.field, "with the " + std::to_string(heads) + " heads of mixer.heads[" + std::to_string(i) +
+                                      "]: " + problem.message);
   }
   const auto refuse = [&](const std::string& field, const auto& value) {
-    if (value) problems.add(prefix + ".attention." + field, "expected none beside the mixer heads_by_length, whose heads are d_model / heads wide");
+    if (value)
+      problems.add(prefix + ".attention." + field,
+                   "expected none beside the mixer heads_by_length, whose heads are d_model / heads wide");
   };
   refuse("head_width", attention.head_width);
   refuse("value_width", attention.value_width);
   for (std::size_t i = 0; i < attention.gates.items.size(); ++i) {
     const auto& gate = attention.gates.items[i];
-    if (gate.type() == "adaptive_windows" || (gate.type() == "native_sparse" && gate.as<NativeSparseOptions>().balance == "loss_free"))
+    if (gate.type() == "adaptive_windows" ||
+        (gate.type() == "native_sparse" && gate.as<NativeSparseOptions>().balance == "loss_free"))
       problems.add(prefix + ".attention.gates[" + std::to_string(i) + "]",
-                   gate.type() + " can't stand inside the mixer heads_by_length: it learns from sums over one attention's heads, and these differ in number");
+                   gate.type() +
+                       " can't stand inside the mixer heads_by_length: it learns from sums over one attention's heads, "
+                       "and these differ in number");
   }
 }
 
@@ -84,12 +93,14 @@ SeparateHeads::SeparateHeads(const SeparateHeadsOptions& options, const Attentio
   std::iota(heads_.begin(), heads_.end(), 0);
   if (kept) heads_ = *kept;
   for (std::size_t i = 0; i < options.heads.size(); ++i)
-    attentions_.push_back(register_module("length" + std::to_string(i),
-                                          std::make_shared<Attention>(with_heads(attention, options.heads[i]), width, width, /*cross=*/false,
-                                                                      below(heads_, options.heads[i]))));
+    attentions_.push_back(register_module(
+        "length" + std::to_string(i), std::make_shared<Attention>(with_heads(attention, options.heads[i]), width, width,
+                                                                  /*cross=*/false, below(heads_, options.heads[i]))));
 }
 
-int64_t SeparateHeads::original_heads() const { return *std::max_element(options_.heads.begin(), options_.heads.end()); }
+int64_t SeparateHeads::original_heads() const {
+  return *std::max_element(options_.heads.begin(), options_.heads.end());
+}
 
 Tensor SeparateHeads::forward(const AttentionCall& call) {
   check_reads_whole(call, "the mixer heads_by_length");
@@ -108,7 +119,8 @@ Tensor SeparateHeads::forward(const AttentionCall& call) {
   const auto* bin = bins.const_data_ptr<int64_t>();
   const std::vector<int64_t> of_rows(bin, bin + bins.size(0));
   if (std::all_of(of_rows.begin(), of_rows.end(), [&](int64_t one) { return one == of_rows.front(); }))
-    return attentions_[static_cast<std::size_t>(of_rows.front())]->forward(call);  // batches of like lengths: the usual case
+    return attentions_[static_cast<std::size_t>(of_rows.front())]->forward(
+        call);  // batches of like lengths: the usual case
   std::vector<Tensor> parts, rows;
   for (int64_t i = 0; i < several; ++i) {
     const auto rows_N = bin_B.eq(i).nonzero().squeeze(-1);
@@ -121,7 +133,8 @@ Tensor SeparateHeads::forward(const AttentionCall& call) {
 
 void SeparateHeads::keep(const std::vector<int64_t>& heads) {
   for (const auto head : heads)
-    if (std::count(heads_.begin(), heads_.end(), head) == 0) throw ShapeError("keep: head " + std::to_string(head) + " is not there");
+    if (std::count(heads_.begin(), heads_.end(), head) == 0)
+      throw ShapeError("keep: head " + std::to_string(head) + " is not there");
   for (std::size_t i = 0; i < attentions_.size(); ++i) attentions_[i]->keep(below(heads, options_.heads[i]));
   heads_ = heads;
 }

@@ -51,7 +51,7 @@ class SeparateHeads : public Mixer {
 AttentionOptions with_heads(AttentionOptions attention, int64_t heads);
 
 /// The rules of each of its attentions.
-void separate_heads_rules(const SeparateHeadsOptions& options, const AttentionOptions& attention, int64_t width, const std::string& prefix,
-                          Problems& problems);
+void separate_heads_rules(const SeparateHeadsOptions& options, const AttentionOptions& attention, int64_t width,
+                          const std::string& prefix, Problems& problems);
 
 }  // namespace headlab

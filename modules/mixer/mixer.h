@@ -20,7 +20,8 @@ struct Mixer : torch::nn::Module {
   virtual int64_t flops(int64_t T, int64_t S, bool causal) const = 0;
   /// Numbers that a cache keeps for each token.
   virtual int64_t cache_numbers() const = 0;
-  /// Multiplies maps that follow each other into one another, where that changes nothing but rounding; done for an export.
+  /// Multiplies maps that follow each other into one another, where that changes nothing but rounding; done for an
+  /// export.
   virtual void absorb() {}
 };
 

@@ -65,9 +65,9 @@ class JoinedHeads : public Tap {
   }
   const AttentionCall& call_;
   Ngram& ngram_;
-  Forward outer_;                   // the taps of the pass
-  Tensor z_BHTK_, scaled_BHTK_;     // of the n-gram heads
-  Tensor added_BTD_;                // what taps of o changed
+  Forward outer_;                // the taps of the pass
+  Tensor z_BHTK_, scaled_BHTK_;  // of the n-gram heads
+  Tensor added_BTD_;             // what taps of o changed
 };
 
 }  // namespace
@@ -127,8 +127,8 @@ NgramAndAttention::NgramAndAttention(const NgramAndAttentionOptions& options, co
   std::vector<int64_t> all(static_cast<std::size_t>(H));
   std::iota(all.begin(), all.end(), 0);
   const auto parts = split(kept.value_or(all));
-  attention = register_module(
-      "attention", std::make_shared<Attention>(of_attention, width, width, /*cross=*/false, parts.first));
+  attention = register_module("attention",
+                              std::make_shared<Attention>(of_attention, width, width, /*cross=*/false, parts.first));
   ngram = register_module("ngram", std::make_shared<Ngram>(of_all_heads(options, H), width, causal, parts.second,
                                                            /*output_bias=*/false));
   count_heads();

@@ -14,11 +14,11 @@ struct NgramAndAttentionOptions : Described<NgramAndAttentionOptions>, NgramStyl
 
 /// Heads of both kinds in one layer: n-gram heads beside attention heads          (2207.13354; "per head" inferred)
 ///   y = sum_{h < H - M} z_h W_O^h + b_O + sum_{h >= H - M} z_h W_O^h
-/// H = the attention's `heads`, of which the last M (`heads` here) are n-gram heads: head h is that of mixer/ngram which
-/// reads the h-th of H chunks of x, K = D / H wide. The others are the heads of the layer's attention with all that its
-/// options say; to it, n-gram heads are heads that were removed. One matrix W_O [D, D] in two parts: the columns of n-gram
-/// heads stand in "ngram.mix", the others and b_O in "attention.mix". Where that is another mix, the n-gram heads' sum is
-/// added to what it gives.
+/// H = the attention's `heads`, of which the last M (`heads` here) are n-gram heads: head h is that of mixer/ngram
+/// which reads the h-th of H chunks of x, K = D / H wide. The others are the heads of the layer's attention with all
+/// that its options say; to it, n-gram heads are heads that were removed. One matrix W_O [D, D] in two parts: the
+/// columns of n-gram heads stand in "ngram.mix", the others and b_O in "attention.mix". Where that is another mix, the
+/// n-gram heads' sum is added to what it gives.
 ///
 /// Heads are one list of numbers 0 to H - 1: for scales, removal, and taps of z and o, which see the attention's first.
 /// Taps of q, k, v, scores and weights see the attention's heads alone. Since heads of two kinds have parameters of two

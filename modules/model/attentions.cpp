@@ -23,7 +23,8 @@ std::vector<StackOf> stacks_of(Choice& model) {
     return {{Stack::enc_self, &both->encoder, nullptr}, {Stack::dec_self, nullptr, &both->decoder}};
   if (auto* one = dynamic_cast<DecoderOnlyOptions*>(&options)) return {{Stack::dec_self, &one->decoder, nullptr}};
   if (auto* one = dynamic_cast<EncoderOnlyOptions*>(&options)) return {{Stack::enc_self, &one->encoder, nullptr}};
-  throw UsageError("model: expected encoder_decoder, decoder_only or encoder_only, whose layers may differ; got " + model.type());
+  throw UsageError("model: expected encoder_decoder, decoder_only or encoder_only, whose layers may differ; got " +
+                   model.type());
 }
 
 /// The override of one layer alone, split from that of several or made as `start`.
@@ -82,9 +83,12 @@ Choice with_attentions(const Choice& model, const std::map<Site, AttentionOption
   const auto there = attentions_of(model);
   const auto stacks = stacks_of(made);
   for (const auto& [site, options] : attentions) {
-    if (!there.count(site)) throw UsageError(to_string(site) + ": expected an attention that the model's options describe; they have none there");
+    if (!there.count(site))
+      throw UsageError(to_string(site) +
+                       ": expected an attention that the model's options describe; they have none there");
     for (const auto& stack : stacks)
-      if (site.stack == stack.self || (site.stack == Stack::dec_cross && stack.crossed)) own_options(stack, site) = options;
+      if (site.stack == stack.self || (site.stack == Stack::dec_cross && stack.crossed))
+        own_options(stack, site) = options;
   }
   return made;
 }

@@ -13,7 +13,8 @@ class EncoderDecoderStepper : public Stepper {
       : model_(model), mask_BS_(batch.source_mask_BS), memory_BSD_(model.encode(batch, run)), state_(model.start()) {}
 
   Tensor step(const Tensor& ids_BT, Forward& run) override {
-    const auto hidden = model_.decode(ids_BT, positions_of(ids_BT, state_.length), memory_BSD_, mask_BS_, {}, &state_, run);
+    const auto hidden =
+        model_.decode(ids_BT, positions_of(ids_BT, state_.length), memory_BSD_, mask_BS_, {}, &state_, run);
     return model_.logits_of(hidden.select(1, -1), run);
   }
 
@@ -72,7 +73,8 @@ EncoderDecoder::EncoderDecoder(const EncoderDecoderOptions& options, const Model
     if (tie == "none") output_tokens = table("output_tokens", context.target_vocabulary, options.d_model);
   }
   const auto embed = [&](const std::string& name, int64_t width) {
-    return register_module(name, std::make_shared<Embed>(options.embedding, width, options.dropout, options.dropout_kind));
+    return register_module(name,
+                           std::make_shared<Embed>(options.embedding, width, options.dropout, options.dropout_kind));
   };
   source_embed = embed("source_embed", source_width);
   target_embed = embed("target_embed", options.d_model);
@@ -98,7 +100,13 @@ int64_t EncoderDecoder::target_vocabulary() const { return output_table().vocabu
 Tensor EncoderDecoder::encode(const Tensor& source_BS, const Tensor& mask_BS, Forward& run) {
   const auto products = autocast();
   const auto positions = positions_of(source_BS);
-  StackCall call{.positions = positions, .self = {}, .memory_BSD = {}, .cross = {}, .memory_positions = {}, .state = nullptr, .run = run};
+  StackCall call{.positions = positions,
+                 .self = {},
+                 .memory_BSD = {},
+                 .cross = {},
+                 .memory_positions = {},
+                 .state = nullptr,
+                 .run = run};
   call.self.key_mask_BS = mask_BS;
   call.self.query_mask_BT = mask_BS;
   return encoder->forward(source_embed->forward(source_table(), source_BS, positions), call);
@@ -112,9 +120,16 @@ Tensor EncoderDecoder::encode(const Batch& batch, Forward& run) {
 }
 
 Tensor EncoderDecoder::decode(const Tensor& target_BT, const Tensor& positions, const Tensor& memory_BSD,
-                              const Tensor& source_mask_BS, const Tensor& query_mask_BT, StackState* state, Forward& run) {
+                              const Tensor& source_mask_BS, const Tensor& query_mask_BT, StackState* state,
+                              Forward& run) {
   const auto products = autocast();
-  StackCall call{.positions = positions, .self = {}, .memory_BSD = memory_BSD, .cross = {}, .memory_positions = {}, .state = state, .run = run};
+  StackCall call{.positions = positions,
+                 .self = {},
+                 .memory_BSD = memory_BSD,
+                 .cross = {},
+                 .memory_positions = {},
+                 .state = state,
+                 .run = run};
   call.self.causal = true;
   call.self.query_mask_BT = query_mask_BT;
   call.cross.key_mask_BS = source_mask_BS;
@@ -128,7 +143,8 @@ Tensor EncoderDecoder::decode(const Tensor& target_BT, const Tensor& positions, 
 
 Tensor EncoderDecoder::hidden(const Batch& batch, Forward& run) {
   const auto memory = encode(batch, run);
-  return decode(batch.target_BT, positions_of(batch.target_BT), memory, batch.source_mask_BS, batch.target_mask_BT, nullptr, run);
+  return decode(batch.target_BT, positions_of(batch.target_BT), memory, batch.source_mask_BS, batch.target_mask_BT,
+                nullptr, run);
 }
 
 Tensor EncoderDecoder::logits_of(const Tensor& hidden, Forward& run) {

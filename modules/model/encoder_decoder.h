@@ -32,10 +32,11 @@ class EncoderDecoder : public Model {
   /// The memory of a batch's sources, with what its `side` tells of them.
   Tensor encode(const Batch& batch, Forward& run);
   Tensor encode(const Tensor& source_BS, const Tensor& mask_BS, Forward& run);
-  /// The next T target ids -> hidden_BTD. With a state: `positions` [T] are where they stand, and memory may be undefined
-  /// once the state has seen it. query_mask_BT is for losses alone: padding on the right hides nothing from real tokens.
-  Tensor decode(const Tensor& target_BT, const Tensor& positions, const Tensor& memory_BSD, const Tensor& source_mask_BS,
-                const Tensor& query_mask_BT, StackState* state, Forward& run);
+  /// The next T target ids -> hidden_BTD. With a state: `positions` [T] are where they stand, and memory may be
+  /// undefined once the state has seen it. query_mask_BT is for losses alone: padding on the right hides nothing from
+  /// real tokens.
+  Tensor decode(const Tensor& target_BT, const Tensor& positions, const Tensor& memory_BSD,
+                const Tensor& source_mask_BS, const Tensor& query_mask_BT, StackState* state, Forward& run);
   StackState start() const { return decoder->start(); }
 
  private:

@@ -64,9 +64,12 @@ torch::Dtype Model::dtype() const { return parameters().front().scalar_type(); }
 
 void ModelOptions::describe_shared(Fields& fields, Options& embedding, const std::string& help) {
   fields.add("d_model", d_model, "width of the residual stream").at_least(1);
-  fields.add("dropout", dropout, "on the embeddings and on each sublayer's output, before it is added").at_least(0).below(1);
-  fields.add("dropout_kind", dropout_kind,
-             "what falls out together there: each number, a token's (or frame's) vector, or a channel for all of them")
+  fields.add("dropout", dropout, "on the embeddings and on each sublayer's output, before it is added")
+      .at_least(0)
+      .below(1);
+  fields
+      .add("dropout_kind", dropout_kind,
+           "what falls out together there: each number, a token's (or frame's) vector, or a channel for all of them")
       .one_of(dropout_kinds());
   fields.add("norm", norm, "normalisation of each sublayer");
   fields.add("residual", residual, "where the norm stands");

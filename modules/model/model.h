@@ -10,7 +10,8 @@ namespace headlab {
 struct Batch {
   Tensor source_BS, source_mask_BS;  // mask: bool, true = a token; undefined: no padding
   Tensor target_BT, target_mask_BT;  // what the decoder reads
-  std::map<std::string, Tensor> side = {};  // what else the data tells of the text that is read (of the source, where there are two)
+  std::map<std::string, Tensor> side =
+      {};  // what else the data tells of the text that is read (of the source, where there are two)
 };
 
 /// Generates one token after another.
@@ -33,8 +34,8 @@ class Model : public torch::nn::Module {
   virtual Tensor logits_of(const Tensor& hidden, Forward& run) = 0;
   /// [B,T,V], or in the shape of another output (modules/output).
   virtual Tensor logits(const Batch& batch, Forward& run) { return logits_of(hidden(batch, run), run); }
-  /// The logits of some of the batch's questions, one row each: [N, C]. rows_N (long) counts them one example after another
-  /// (here: the tokens of target_BT); undefined: all.
+  /// The logits of some of the batch's questions, one row each: [N, C]. rows_N (long) counts them one example after
+  /// another (here: the tokens of target_BT); undefined: all.
   virtual Tensor row_logits(const Batch& batch, const Tensor& rows_N, Forward& run);
 
   /// Starts generating; for an encoder-decoder the batch holds the source, for a decoder it may hold nothing.
@@ -45,9 +46,9 @@ class Model : public torch::nn::Module {
   virtual int64_t max_length() const = 0;
   virtual int64_t target_vocabulary() const = 0;
 
-  HeadTable heads() const;                           // that are there
+  HeadTable heads() const;                                       // that are there
   std::map<Stack, std::vector<int64_t>> original_heads() const;  // how many each layer had, by stack
-  void keep(const HeadTable& kept);                  // real removal; every head of `kept` must be there
+  void keep(const HeadTable& kept);                              // real removal; every head of `kept` must be there
   /// A scale of ones: [L, most heads of a layer] for each stack of the model.
   std::map<Stack, Tensor> ones() const;
   int64_t parameter_count() const;
@@ -57,8 +58,8 @@ class Model : public torch::nn::Module {
   torch::Device device() const;
   torch::Dtype dtype() const;
 
-  /// The type that matrix products take, where it is not that of the parameters: bfloat16, or nothing. Logits are of the
-  /// parameters' type all the same. A clone has it too; an exported file does not.
+  /// The type that matrix products take, where it is not that of the parameters: bfloat16, or nothing. Logits are of
+  /// the parameters' type all the same. A clone has it too; an exported file does not.
   void multiply_in(std::optional<torch::Dtype> type) { products_ = type; }
   std::optional<torch::Dtype> multiplies_in() const { return products_; }
   /// In force until the guard ends. Every pass has its own; one around many passes casts the parameters once.
@@ -75,7 +76,7 @@ class Model : public torch::nn::Module {
 /// What a model is made for.
 struct ModelContext {
   int64_t source_vocabulary = 0, target_vocabulary = 0;
-  HeadTable kept;  // heads to make; a stack that is absent: all
+  HeadTable kept;       // heads to make; a stack that is absent: all
   int64_t classes = 0;  // of an output that is not over the vocabulary
 };
 

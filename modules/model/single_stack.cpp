@@ -36,7 +36,10 @@ void DecoderOnlyOptions::rules(Problems& problems) const {
   const auto entries = mixers_and_gates(decoder, "decoder");
   causal_rules(entries, problems);
   if (blocks().traits(decoder.block.type()).whole_text)
-    problems.add("decoder.block", decoder.block.type() + " sees what follows a token; a decoder must not. Use it in an encoder: encoder_only, encoder_decoder");
+    problems.add(
+        "decoder.block",
+        decoder.block.type() +
+            " sees what follows a token; a decoder must not. Use it in an encoder: encoder_only, encoder_decoder");
   if (segments.length) segment_rules(entries, problems);
 }
 
@@ -46,25 +49,32 @@ void EncoderOnlyOptions::describe(Fields& fields) {
   fields.add("output", output, "what the model says of a text");
 }
 
-void EncoderOnlyOptions::rules(Problems& problems) const {
-  stack_rules(encoder, d_model, "encoder", problems);
-}
+void EncoderOnlyOptions::rules(Problems& problems) const { stack_rules(encoder, d_model, "encoder", problems); }
 
-SingleStack::SingleStack(const ModelOptions& options, const Choice& output_choice, const ModelContext& context, Stack stack,
-                         int64_t layers)
+SingleStack::SingleStack(const ModelOptions& options, const Choice& output_choice, const ModelContext& context,
+                         Stack stack, int64_t layers)
     : context_(context), kind_(stack), layers_(layers), max_length_(options.embedding.max_length) {
   tokens = register_module("tokens", std::make_shared<TokenTable>(context.target_vocabulary, options.d_model));
   const bool over_vocabulary = output_choice.type() == "language_model";
   if (options.embedding.tie == "none" && over_vocabulary)
-    output_tokens = register_module("output_tokens", std::make_shared<TokenTable>(context.target_vocabulary, options.d_model));
-  embed = register_module("embed", std::make_shared<Embed>(options.embedding, options.d_model, options.dropout, options.dropout_kind));
+    output_tokens =
+        register_module("output_tokens", std::make_shared<TokenTable>(context.target_vocabulary, options.d_model));
+  embed = register_module(
+      "embed", std::make_shared<Embed>(options.embedding, options.d_model, options.dropout, options.dropout_kind));
   output = register_module("output", outputs().make(output_choice, {options.d_model, context.classes,
                                                                     output_tokens ? output_tokens : tokens}));
 }
 
-Tensor SingleStack::read(const Tensor& ids_BT, const Tensor& positions, const Tensor& mask_BT, StackState* state, Forward& run) {
+Tensor SingleStack::read(const Tensor& ids_BT, const Tensor& positions, const Tensor& mask_BT, StackState* state,
+                         Forward& run) {
   const auto products = autocast();
-  StackCall call{.positions = positions, .self = {}, .memory_BSD = {}, .cross = {}, .memory_positions = {}, .state = state, .run = run};
+  StackCall call{.positions = positions,
+                 .self = {},
+                 .memory_BSD = {},
+                 .cross = {},
+                 .memory_positions = {},
+                 .state = state,
+                 .run = run};
   call.self.causal = causal();
   call.self.query_mask_BT = mask_BT;
   // Padding stands on the right: a causal model never sees it.
@@ -77,9 +87,7 @@ Tensor SingleStack::hidden(const Batch& batch, Forward& run) {
   return read(batch.target_BT, positions_of(batch.target_BT), batch.target_mask_BT, nullptr, run);
 }
 
-int64_t SingleStack::flops(int64_t, int64_t T) const {
-  return stack().flops(T, 0, causal()) + output->flops(T);
-}
+int64_t SingleStack::flops(int64_t, int64_t T) const { return stack().flops(T, 0, causal()) + output->flops(T); }
 
 Tensor SingleStack::logits_of(const Tensor& hidden, Forward& run) {
   const auto products = autocast();
@@ -100,7 +108,8 @@ DecoderOnly::DecoderOnly(const DecoderOnlyOptions& options, const ModelContext& 
     : SingleStack(options, options.output, context, Stack::dec_self, options.decoder.layers), options_(options) {
   auto style = options.style();
   style.segments = options.segments;
-  decoder = register_module("decoder", std::make_shared<LayerStack>(style, Stack::dec_self, options.decoder.parts(), context.kept));
+  decoder = register_module(
+      "decoder", std::make_shared<LayerStack>(style, Stack::dec_self, options.decoder.parts(), context.kept));
   tie_modules(*this);
 }
 
@@ -123,7 +132,8 @@ std::shared_ptr<torch::nn::Module> DecoderOnly::clone(const std::optional<torch:
 
 EncoderOnly::EncoderOnly(const EncoderOnlyOptions& options, const ModelContext& context)
     : SingleStack(options, options.output, context, Stack::enc_self, options.encoder.layers), options_(options) {
-  encoder = register_module("encoder", std::make_shared<LayerStack>(options.style(), Stack::enc_self, options.encoder.parts(), context.kept));
+  encoder = register_module(
+      "encoder", std::make_shared<LayerStack>(options.style(), Stack::enc_self, options.encoder.parts(), context.kept));
   tie_modules(*this);
 }
 

@@ -34,12 +34,14 @@ class SingleStack : public Model {
   int64_t flops(int64_t S, int64_t T) const override;
   /// Whether it can write text: it is causal, and its output is over the vocabulary.
   bool generates() const { return causal() && output->over_vocabulary(); }
-  /// The next T ids -> hidden_BTD, with their positions [T] or [B,T] and the caches of what was read before (nullptr: none).
+  /// The next T ids -> hidden_BTD, with their positions [T] or [B,T] and the caches of what was read before (nullptr:
+  /// none).
   Tensor read(const Tensor& ids_BT, const Tensor& positions, const Tensor& mask_BT, StackState* state, Forward& run);
   StackState start() const { return stack().start(); }
 
  protected:
-  SingleStack(const ModelOptions& options, const Choice& output, const ModelContext& context, Stack stack, int64_t layers);
+  SingleStack(const ModelOptions& options, const Choice& output, const ModelContext& context, Stack stack,
+              int64_t layers);
   virtual LayerStack& stack() const = 0;
   virtual bool causal() const = 0;
   ModelContext context_;
@@ -66,7 +68,8 @@ class DecoderOnly : public SingleStack {
   std::shared_ptr<LayerStack> decoder{nullptr};
 };
 
-/// A bidirectional encoder: for classes, tags and spans, or with the vocabulary at each position (masked language model).
+/// A bidirectional encoder: for classes, tags and spans, or with the vocabulary at each position (masked language
+/// model).
 class EncoderOnly : public SingleStack {
  public:
   EncoderOnly(const EncoderOnlyOptions& options, const ModelContext& context);

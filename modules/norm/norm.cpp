@@ -43,7 +43,9 @@ void LayerNorm::draw(const std::function<at::Generator(const std::string&)>&) {
   bias.zero_();
 }
 
-Tensor LayerNorm::normalise(const Tensor& x) { return relevance::through(x, torch::layer_norm(x, {width_}, weight, bias, epsilon_)); }
+Tensor LayerNorm::normalise(const Tensor& x) {
+  return relevance::through(x, torch::layer_norm(x, {width_}, weight, bias, epsilon_));
+}
 
 RmsNorm::RmsNorm(const RmsNormOptions& options, int64_t width) : width_(width), epsilon_(options.epsilon) {
   if (options.affine) weight = register_parameter("weight", torch::ones({width}));
@@ -54,7 +56,8 @@ void RmsNorm::draw(const std::function<at::Generator(const std::string&)>&) {
 }
 
 Tensor RmsNorm::normalise(const Tensor& x) {
-  return relevance::through(x, at::rms_norm(x, {width_}, weight.defined() ? std::optional<Tensor>(weight) : std::nullopt, epsilon_));
+  return relevance::through(
+      x, at::rms_norm(x, {width_}, weight.defined() ? std::optional<Tensor>(weight) : std::nullopt, epsilon_));
 }
 
 MinMaxNorm::MinMaxNorm(const MinMaxOptions& options, int64_t width) : epsilon_(options.epsilon) {

@@ -19,7 +19,9 @@ Tensor rows_at_tokens(const Tensor& hidden_BTD, const Tensor& rows_N) {
   return rows_N.defined() ? all.index_select(0, rows_N) : all;
 }
 
-Tensor answers(const torch::nn::Linear& layer, const Tensor& x) { return relevance::linear(x, layer->weight, layer->bias); }
+Tensor answers(const torch::nn::Linear& layer, const Tensor& x) {
+  return relevance::linear(x, layer->weight, layer->bias);
+}
 
 // [B,D], the sum over the tokens by their weights.
 Tensor pool(const Tensor& hidden_BTD, const Tensor& weight_BT) {
@@ -61,7 +63,8 @@ Tensor ClassesOutput::pooled(const Tensor& hidden_BTD, const Tensor& mask_BT) co
   if (options_.pooling == "first") return hidden_BTD.select(1, 0);
   if (!mask_BT.defined() && options_.pooling == "last") return hidden_BTD.select(1, -1);
   if (!mask_BT.defined() && !relevance::flows()) return hidden_BTD.mean(1);
-  if (!mask_BT.defined()) return pool(hidden_BTD, torch::full_like(hidden_BTD.select(2, 0), 1.0 / static_cast<double>(hidden_BTD.size(1))));
+  if (!mask_BT.defined())
+    return pool(hidden_BTD, torch::full_like(hidden_BTD.select(2, 0), 1.0 / static_cast<double>(hidden_BTD.size(1))));
   // A weight for each token, so that no size is read: 1/n for the mean of n tokens, 1 at the last one.
   const auto real = mask_BT.to(hidden_BTD.scalar_type());
   auto weight_BT = real / real.sum(1, /*keepdim=*/true).clamp_min(1);

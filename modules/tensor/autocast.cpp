@@ -4,7 +4,8 @@
 
 namespace headlab {
 
-Autocast::Autocast(std::optional<torch::Dtype> type, torch::Device device) : device_(device.type()), on_(type.has_value()) {
+Autocast::Autocast(std::optional<torch::Dtype> type, torch::Device device)
+    : device_(device.type()), on_(type.has_value()) {
   if (!on_) return;
   enabled_before_ = at::autocast::is_autocast_enabled(device_);
   type_before_ = at::autocast::get_autocast_dtype(device_);

@@ -10,7 +10,8 @@ namespace headlab {
 namespace {
 
 Tensor* find_tensor(torch::nn::Module& module, const std::string& name,
-                    torch::OrderedDict<std::string, Tensor>& parameters, torch::OrderedDict<std::string, Tensor>& buffers) {
+                    torch::OrderedDict<std::string, Tensor>& parameters,
+                    torch::OrderedDict<std::string, Tensor>& buffers) {
   if (auto* found = parameters.find(name)) return found;
   if (auto* found = buffers.find(name)) return found;
   throw std::logic_error("axes name a parameter that " + module.name() + " does not have: " + name);

@@ -19,7 +19,8 @@ struct HeadAxis {
 };
 
 /// Says once where heads (and key/value groups) lie in each parameter; removal, training or freezing of some heads,
-/// per-head gradients and counts all come from it. Stretches of one parameter and dim must cover that dim whole, in order.
+/// per-head gradients and counts all come from it. Stretches of one parameter and dim must cover that dim whole, in
+/// order.
 class HeadAxes {
  public:
   /// Names that follow are below `prefix` ("project.").
@@ -41,8 +42,8 @@ class HeadAxes {
   std::string prefix_;
 };
 
-/// Cuts every parameter (and buffer) of `module` down to the units listed, in that order. Positions, not names: 0 is the
-/// first unit that is there now.
+/// Cuts every parameter (and buffer) of `module` down to the units listed, in that order. Positions, not names: 0 is
+/// the first unit that is there now.
 void keep_units(torch::nn::Module& module, const HeadAxes& axes, const std::vector<int64_t>& heads,
                 const std::vector<int64_t>& groups);
 

@@ -13,12 +13,13 @@ struct AttentionCall;
 struct Forward;
 
 /// The places of a forward pass that can be read or replaced.
-/// q, k, v: after position.  x: the attention's input, after its norm.  z: heads before the gates.  o: z_h W_O^h [B,H,T,D].
-/// residual_in, residual_mid, residual_out: the residual stream before a layer, after its attentions, after its feed-forward.
+/// q, k, v: after position.  x: the attention's input, after its norm.  z: heads before the gates.  o: z_h W_O^h
+/// [B,H,T,D]. residual_in, residual_mid, residual_out: the residual stream before a layer, after its attentions, after
+/// its feed-forward.
 enum class At { x, memory, q, k, v, scores, weights, z, o, y, residual_in, residual_mid, residual_out, logits };
 
-/// Every analysis, probe, patch and intervention is a tap: it says what it wants, and returns what it saw or a replacement.
-/// Asking for scores or weights makes that layer leave the fused kernel. No tap, no cost.
+/// Every analysis, probe, patch and intervention is a tap: it says what it wants, and returns what it saw or a
+/// replacement. Asking for scores or weights makes that layer leave the fused kernel. No tap, no cost.
 struct Tap {
   virtual ~Tap() = default;
   virtual bool wants(At at, Site site) const = 0;
@@ -52,8 +53,8 @@ struct Forward {
   Tensor rows_B;                       // which example each row (a beam) is of; undefined: row b is example b
   /// Seeds the draws of this pass that are not dropout (gate noise); a draw depends on it, its name and its site alone.
   uint64_t noise_seed = 0;
-  std::vector<Aux> aux;                // out
-  std::map<std::string, Tensor> stats; // out: applied once an optimiser step
+  std::vector<Aux> aux;                 // out
+  std::map<std::string, Tensor> stats;  // out: applied once an optimiser step
 
   bool wants(At at, Site site) const;
   /// Shows `value` to each tap that wants it, in turn; the result of one goes to the next.

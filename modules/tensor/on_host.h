@@ -7,8 +7,8 @@
 
 namespace headlab {
 
-/// The numbers of a small buffer on the host: read again only where the buffer has changed, since reading from a GPU waits
-/// for it. T is the buffer's own type.
+/// The numbers of a small buffer on the host: read again only where the buffer has changed, since reading from a GPU
+/// waits for it. T is the buffer's own type.
 template <class T>
 class OnHost {
  public:

@@ -12,16 +12,16 @@ namespace headlab {
 
 /// What a generic test may assume of an entry; each exemption carries its reason.
 struct Traits {
-  std::string not_masked_equals_removed = {}; // why masking a head is not removing it; empty: it is
-  std::string no_weights = {};               // why there are no attention weights to read; empty: there are
-  std::string not_row_independent = {};      // why other rows of the batch can matter; empty: they can't
-  bool reads_all_groups = false;          // each head reads every key/value group, so a group stays while any head does
-  bool self_alone = false;                // needs queries and keys that share positions: no cross-attention
-  bool whole_text = false;                // must see all queries and keys of a text in one call
-  bool needs_heads = false;               // has parameters for each head, so heads can't be chosen token by token
-  bool before_cache = false;              // of an adapter: acts before positions and the cache (Adapter::store)
+  std::string not_masked_equals_removed = {};  // why masking a head is not removing it; empty: it is
+  std::string no_weights = {};                 // why there are no attention weights to read; empty: there are
+  std::string not_row_independent = {};        // why other rows of the batch can matter; empty: they can't
+  bool reads_all_groups = false;  // each head reads every key/value group, so a group stays while any head does
+  bool self_alone = false;        // needs queries and keys that share positions: no cross-attention
+  bool whole_text = false;        // must see all queries and keys of a text in one call
+  bool needs_heads = false;       // has parameters for each head, so heads can't be chosen token by token
+  bool before_cache = false;      // of an adapter: acts before positions and the cache (Adapter::store)
   bool (*gives_windows)(const Options&) = nullptr;  // of a gate: whether it gives heads windows; nullptr: it doesn't
-  std::vector<Clash> clashes = {};        // entries that it can't stand beside
+  std::vector<Clash> clashes = {};                  // entries that it can't stand beside
 };
 
 /// Where an entry's options stand in a spec, for rules that relate them to what is around them; a slot derives its own.
@@ -52,8 +52,10 @@ class Registry {
 
   /// One line an entry: `Impl` is made from its options and the context.
   template <class Impl, class OptionsType>
-  Registry& entry(const std::string& name, const std::string& summary, const std::string& paper = "", Traits traits = {}) {
-    catalogue_.entries.push_back({name, summary, paper, [] { return std::make_shared<OptionsType>(); }, notes_of(traits), traits.clashes});
+  Registry& entry(const std::string& name, const std::string& summary, const std::string& paper = "",
+                  Traits traits = {}) {
+    catalogue_.entries.push_back(
+        {name, summary, paper, [] { return std::make_shared<OptionsType>(); }, notes_of(traits), traits.clashes});
     makes_.push_back([](const Options& options, Context... context) -> std::shared_ptr<Product> {
       return std::make_shared<Impl>(dynamic_cast<const OptionsType&>(options), context...);
     });

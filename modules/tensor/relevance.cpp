@@ -29,16 +29,18 @@ Rates rates(const Tensor& R, const Tensor& P, const Tensor& N, double alpha) {
   const auto has_P = P.gt(nothing), has_N = N.lt(-nothing);
   const auto p = has_P.to(R.scalar_type()), n = has_N.to(R.scalar_type());
   const auto one = torch::ones({}, R.options());
-  return {R * p * (1 - (1 - alpha) * n) / torch::where(has_P, P, one), R * n * (1 - alpha * p) / torch::where(has_N, N, one),
-          R * (1 - p) * (1 - n)};
+  return {R * p * (1 - (1 - alpha) * n) / torch::where(has_P, P, one),
+          R * n * (1 - alpha * p) / torch::where(has_N, N, one), R * (1 - p) * (1 - n)};
 }
 
-/// What the sums of both signs are made of: [x+, x-] along the last dimension times [w+, w-] is P, times [w-, w+] it is N.
+/// What the sums of both signs are made of: [x+, x-] along the last dimension times [w+, w-] is P, times [w-, w+] it is
+/// N.
 Tensor by_sign(const Tensor& x, int64_t dim) { return torch::cat({above(x), below(x)}, dim); }
 Tensor by_other_sign(const Tensor& x, int64_t dim) { return torch::cat({below(x), above(x)}, dim); }
 
 struct LinearRule : Function<LinearRule> {
-  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight, const std::optional<Tensor>& given_bias, double alpha) {
+  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight,
+                        const std::optional<Tensor>& given_bias, double alpha) {
     const auto bias = given_bias.value_or(Tensor());
     const auto x_signs = by_sign(x, -1);
     auto P = torch::matmul(x_signs, by_sign(weight, 1).t()), N = torch::matmul(x_signs, by_other_sign(weight, 1).t());
@@ -55,11 +57,13 @@ struct LinearRule : Function<LinearRule> {
     const auto &x = saved[0], &weight = saved[1], &bias = saved[2];
     const auto rate = rates(R[0], saved[3], saved[4], context->saved_data["alpha"].toDouble());
     const auto I = weight.size(1);
-    const auto signs = torch::matmul(rate.positive, by_sign(weight, 1)) + torch::matmul(rate.negative, by_other_sign(weight, 1));
+    const auto signs =
+        torch::matmul(rate.positive, by_sign(weight, 1)) + torch::matmul(rate.negative, by_other_sign(weight, 1));
     auto alike = rate.left.sum(-1, /*keepdim=*/true);
     if (bias.defined())
       alike = alike + (rate.positive * above(bias) + rate.negative * below(bias)).sum(-1, /*keepdim=*/true);
-    const auto to_x = above(x) * signs.narrow(-1, 0, I) + below(x) * signs.narrow(-1, I, I) + alike / static_cast<double>(I);
+    const auto to_x =
+        above(x) * signs.narrow(-1, 0, I) + below(x) * signs.narrow(-1, I, I) + alike / static_cast<double>(I);
     return {to_x, Tensor(), Tensor(), Tensor()};
   }
 };
@@ -74,7 +78,9 @@ struct SumRule : Function<SumRule> {
     const auto saved = context->get_saved_variables();
     const auto &x = saved[0], &y = saved[1];
     const auto rate = rates(R[0], above(x) + above(y), below(x) + below(y), context->saved_data["alpha"].toDouble());
-    const auto part = [&](const Tensor& z) { return above(z) * rate.positive + below(z) * rate.negative + rate.left / 2; };
+    const auto part = [&](const Tensor& z) {
+      return above(z) * rate.positive + below(z) * rate.negative + rate.left / 2;
+    };
     return {part(x), part(y), Tensor()};
   }
 };
@@ -82,7 +88,8 @@ struct SumRule : Function<SumRule> {
 struct WeightedSumRule : Function<WeightedSumRule> {
   static Tensor forward(AutogradContext* context, const Tensor& weights, const Tensor& values, double alpha) {
     const auto w_signs = by_sign(weights, -1);
-    context->save_for_backward({weights, values, torch::matmul(w_signs, by_sign(values, -2)), torch::matmul(w_signs, by_other_sign(values, -2))});
+    context->save_for_backward({weights, values, torch::matmul(w_signs, by_sign(values, -2)),
+                                torch::matmul(w_signs, by_other_sign(values, -2))});
     context->saved_data["alpha"] = alpha;
     return torch::matmul(weights, values);
   }
@@ -121,12 +128,20 @@ bool has_rule(Node* node) {
 
 /// What only moves numbers: the gradient of each number it gives goes to the one that it is.
 bool moves(const std::string& operation) {
-  static const std::set<std::string> names{
-      "AliasBackward0", "CatBackward0", "CloneBackward0", "ConstantPadNdBackward0", "ExpandBackward0", "FlipBackward0",
-      "GatherBackward0", "IndexBackward0", "IndexSelectBackward0", "MaskedFillBackward0", "MaskedFillBackward1", "PermuteBackward0",
-      "RepeatBackward0", "ReshapeAliasBackward0", "SelectBackward0", "SliceBackward0", "SplitBackward0", "SplitWithSizesBackward0",
-      "SqueezeBackward0", "SqueezeBackward1", "StackBackward0", "TBackward0", "ToCopyBackward0", "TransposeBackward0",
-      "UnbindBackward0", "UnsafeViewBackward0", "UnsqueezeBackward0", "ViewBackward0"};
+  static const std::set<std::string> names{"AliasBackward0",       "CatBackward0",
+                                           "CloneBackward0",       "ConstantPadNdBackward0",
+                                           "ExpandBackward0",      "FlipBackward0",
+                                           "GatherBackward0",      "IndexBackward0",
+                                           "IndexSelectBackward0", "MaskedFillBackward0",
+                                           "MaskedFillBackward1",  "PermuteBackward0",
+                                           "RepeatBackward0",      "ReshapeAliasBackward0",
+                                           "SelectBackward0",      "SliceBackward0",
+                                           "SplitBackward0",       "SplitWithSizesBackward0",
+                                           "SqueezeBackward0",     "SqueezeBackward1",
+                                           "StackBackward0",       "TBackward0",
+                                           "ToCopyBackward0",      "TransposeBackward0",
+                                           "UnbindBackward0",      "UnsafeViewBackward0",
+                                           "UnsqueezeBackward0",   "ViewBackward0"};
   return names.count(operation) > 0;
 }
 
@@ -139,7 +154,8 @@ bool flows() { return alpha_now != off; }
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   if (!flows()) return torch::nn::functional::linear(x, weight, bias);
-  return LinearRule::apply(x, weight.detach(), bias.defined() ? std::optional<Tensor>(bias.detach()) : std::nullopt, alpha_now);
+  return LinearRule::apply(x, weight.detach(), bias.defined() ? std::optional<Tensor>(bias.detach()) : std::nullopt,
+                           alpha_now);
 }
 
 Tensor sum(const Tensor& x, const Tensor& y) { return flows() ? SumRule::apply(x, y, alpha_now) : x + y; }

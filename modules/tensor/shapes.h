@@ -28,7 +28,8 @@ inline torch::Dtype at_least_float(torch::Dtype type) {
   return type == torch::kHalf || type == torch::kBFloat16 ? torch::kFloat : type;
 }
 
-/// True while a module is being recorded for export: sizes must then stay symbolic, and shortcuts that depend on them are not taken.
+/// True while a module is being recorded for export: sizes must then stay symbolic, and shortcuts that depend on them
+/// are not taken.
 bool recording();
 
 }  // namespace headlab

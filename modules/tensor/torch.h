@@ -1,7 +1,7 @@
 #pragma once
 
-/// The part of LibTorch's C++ API that headlab uses. All of torch/torch.h (its data loaders, optimisers, a hundred modules)
-/// costs each file that includes it more than twice the time to compile, precompiled or not.
+/// The part of LibTorch's C++ API that headlab uses. All of torch/torch.h (its data loaders, optimisers, a hundred
+/// modules) costs each file that includes it more than twice the time to compile, precompiled or not.
 #include <torch/autograd.h>
 #include <torch/nn/cloneable.h>
 #include <torch/nn/module.h>

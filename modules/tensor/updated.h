@@ -8,9 +8,9 @@
 
 namespace headlab {
 
-/// A module of a token mixer that changes by what its passes saw, and not by gradients alone. A pass in training mode leaves
-/// sums in Forward::stats, under names that begin with its site; update() is called once after each optimiser step, with
-/// the sums over all batches of the step. What it keeps is in buffers, so that checkpoints have it.
+/// A module of a token mixer that changes by what its passes saw, and not by gradients alone. A pass in training mode
+/// leaves sums in Forward::stats, under names that begin with its site; update() is called once after each optimiser
+/// step, with the sums over all batches of the step. What it keeps is in buffers, so that checkpoints have it.
 struct Updated {
   virtual ~Updated() = default;
   /// Without gradient. `stats` has what all sites left, or nothing of this one.

@@ -16,19 +16,26 @@ void NamedSet::describe(Fields& fields) {
 void RandomSets::describe(Fields& fields) {
   fields.add("sets", sets, "number of random sets").at_least(0);
   fields.add("size", size, "heads of each").at_least(1).unit("heads");
-  fields.add("like", like, "an earlier prune stage: as many heads of each layer as it removed, instead of size").means("empty: size");
+  fields.add("like", like, "an earlier prune stage: as many heads of each layer as it removed, instead of size")
+      .means("empty: size");
 }
 
 void AblateOptions::describe(Fields& fields) {
   fields.add("evaluate", evaluate, "what is measured, on what");
-  fields.add("metric", metric, "the metric that the table is about; it is measured even if evaluate.metrics leaves it out")
-      .metric().means("absent: the task's first");
+  fields
+      .add("metric", metric,
+           "the metric that the table is about; it is measured even if evaluate.metrics leaves it out")
+      .metric()
+      .means("absent: the task's first");
   fields.add("each_head", each_head, "mask each head alone");
-  fields.add("stacks", stacks, "stacks whose heads are masked alone").one_of({"enc.self", "dec.self", "dec.cross"}).means("empty: all");
+  fields.add("stacks", stacks, "stacks whose heads are masked alone")
+      .one_of({"enc.self", "dec.self", "dec.cross"})
+      .means("empty: all");
   fields.add("sets", sets, "sets of heads, each masked together");
   fields.add("random", random, "random sets of equal size");
   fields.add("replace", replace, "what takes an ablated head's place");
-  fields.add("spare", spare, "tells how many heads can be masked alone with the metric no worse than this").means("absent: it is not told");
+  fields.add("spare", spare, "tells how many heads can be masked alone with the metric no worse than this")
+      .means("absent: it is not told");
 }
 
 void AblateOptions::rules(Problems& problems) const {
@@ -55,8 +62,8 @@ std::vector<NamedSet> sets_like(const HeadTable& there, const HeadSet& model, in
                               ? std::vector<int64_t>()
                               : layers->second[static_cast<std::size_t>(site.layer)];
       if (number > static_cast<int64_t>(heads.size()))
-        throw UsageError("ablate.random.like: expected a model of which " + to_string(site) + " has " + std::to_string(number) +
-                         " heads, got " + std::to_string(heads.size()));
+        throw UsageError("ablate.random.like: expected a model of which " + to_string(site) + " has " +
+                         std::to_string(number) + " heads, got " + std::to_string(heads.size()));
       for (const auto index : random.sample(static_cast<int64_t>(heads.size()), number))
         set.push_back({site.stack, site.layer, heads[static_cast<std::size_t>(index)]});
     }
@@ -68,7 +75,10 @@ std::vector<NamedSet> sets_like(const HeadTable& there, const HeadSet& model, in
 }
 
 nlohmann::ordered_json AblateResult::to_json(const std::string& metric) const {
-  nlohmann::ordered_json json{{"metric", metric}, {"baseline", baseline.at(metric)}, {"count", each.size()}, {"heads", nlohmann::ordered_json::object()}};
+  nlohmann::ordered_json json{{"metric", metric},
+                              {"baseline", baseline.at(metric)},
+                              {"count", each.size()},
+                              {"heads", nlohmann::ordered_json::object()}};
   const auto described = [&](const AblateRow& row) {
     nlohmann::ordered_json values;
     for (const auto& [name, value] : row.metrics) values[name] = value;
@@ -100,8 +110,8 @@ AblateResult ablate(Model& model, const Task& task, const AblateOptions& options
     for (auto head : all) result.each.push_back({to_string(head), {head}, {}});
   for (const auto& set : options.sets) result.sets.push_back({set.name, parse_heads(set.heads), {}});
   if (options.random.sets > 0 && options.random.size > static_cast<int64_t>(all.size()))
-    throw UsageError("ablate.random.size: expected at most the number of heads (" + std::to_string(all.size()) + "), got " +
-                     std::to_string(options.random.size));
+    throw UsageError("ablate.random.size: expected at most the number of heads (" + std::to_string(all.size()) +
+                     "), got " + std::to_string(options.random.size));
   for (int64_t i = 0; i < options.random.sets; ++i) {
     auto random = Random::stream(seed, {static_cast<uint64_t>(i)});
     HeadSet set;

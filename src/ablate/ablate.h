@@ -18,7 +18,8 @@ struct NamedSet : Described<NamedSet> {
 /// Sets of equal size drawn at random: the control of a chosen set.
 struct RandomSets : Described<RandomSets> {
   int64_t sets = 0, size = 1;
-  std::string like;  // a prune stage: each set has as many heads of each layer as it removed (the stage draws them: sets_like)
+  std::string
+      like;  // a prune stage: each set has as many heads of each layer as it removed (the stage draws them: sets_like)
   void describe(Fields& fields) override;
 };
 
@@ -54,9 +55,9 @@ struct AblateResult {
 };
 
 /// Ablates (options.replace; nothing is removed) each head alone, the named sets, and random sets, and evaluates each:
-/// options.metric (empty: the task's first) and what options.evaluate.metrics names beside it, nothing else. `masked`: heads
-/// that the model is without in all of it, the baseline too. Throws UsageError for a head that is not there, before anything is
-/// evaluated.
+/// options.metric (empty: the task's first) and what options.evaluate.metrics names beside it, nothing else. `masked`:
+/// heads that the model is without in all of it, the baseline too. Throws UsageError for a head that is not there,
+/// before anything is evaluated.
 AblateResult ablate(Model& model, const Task& task, const AblateOptions& options, uint64_t seed,
                     const std::function<void(int64_t done, int64_t total)>& progress = {}, const HeadSet& masked = {});
 

@@ -9,7 +9,9 @@
 namespace headlab {
 
 void ReplacementOptions::describe(Fields& fields) {
-  fields.add("with", with, "what stands in for an ablated head: nothing, its mean output, or its output at a token drawn at random")
+  fields
+      .add("with", with,
+           "what stands in for an ablated head: nothing, its mean output, or its output at a token drawn at random")
       .one_of({"zero", "mean", "resample"});
   describe_examples(fields, "where means and draws are from");
 }
@@ -47,9 +49,11 @@ struct Replacement::Replaced : Tap {
       }
       const HeadId head{site.stack, site.layer, number};
       const auto rows = z_BHTK.size(0) * z_BHTK.size(2);
-      auto random = Random::stream(seed, {static_cast<uint64_t>(site.stack), static_cast<uint64_t>(site.layer), static_cast<uint64_t>(number), drawn[head]++});
+      auto random = Random::stream(seed, {static_cast<uint64_t>(site.stack), static_cast<uint64_t>(site.layer),
+                                          static_cast<uint64_t>(number), drawn[head]++});
       std::vector<int64_t> places;
-      for (int64_t i = 0; i < rows; ++i) places.push_back(static_cast<int64_t>(random.below(static_cast<uint64_t>(of_head.size(0)))));
+      for (int64_t i = 0; i < rows; ++i)
+        places.push_back(static_cast<int64_t>(random.below(static_cast<uint64_t>(of_head.size(0)))));
       const auto chosen = of_head.index_select(0, torch::tensor(places, torch::kLong).to(of_head.device()));
       replaced.select(1, position).copy_(chosen.view({z_BHTK.size(0), z_BHTK.size(2), z_BHTK.size(3)}));
     }
@@ -58,7 +62,11 @@ struct Replacement::Replaced : Tap {
 };
 
 Replacement::Replacement(const ReplacementOptions& options, Model& model, const Task& task, uint64_t seed)
-    : with_(options.with), model_(model), seed_(seed), outputs_(std::make_unique<Outputs>()), replaced_(std::make_unique<Replaced>()) {
+    : with_(options.with),
+      model_(model),
+      seed_(seed),
+      outputs_(std::make_unique<Outputs>()),
+      replaced_(std::make_unique<Replaced>()) {
   if (with_ == "zero") return;
   refuse_routing(model, "replace", "outputs", "; use zero");
   const torch::NoGradGuard no_grad;

@@ -13,7 +13,8 @@ Json parsed(const std::string& bytes, const std::string& where) {
   // Copying and printing a value recurse: one that is nested without limit would end the stack.
   const auto watch = [&](int depth, typename Json::parse_event_t event, Json&) {
     const bool opens = event == Json::parse_event_t::object_start || event == Json::parse_event_t::array_start;
-    if (opens && depth >= deepest_json) throw FileError(where + ": not JSON (nested deeper than " + std::to_string(deepest_json) + ")");
+    if (opens && depth >= deepest_json)
+      throw FileError(where + ": not JSON (nested deeper than " + std::to_string(deepest_json) + ")");
     return true;
   };
   try {
@@ -32,7 +33,9 @@ Json object_in(const std::filesystem::path& path) {
 
 }  // namespace
 
-nlohmann::json parse_json(const std::string& bytes, const std::string& where) { return parsed<nlohmann::json>(bytes, where); }
+nlohmann::json parse_json(const std::string& bytes, const std::string& where) {
+  return parsed<nlohmann::json>(bytes, where);
+}
 
 nlohmann::ordered_json parse_ordered_json(const std::string& bytes, const std::string& where) {
   return parsed<nlohmann::ordered_json>(bytes, where);
@@ -40,7 +43,9 @@ nlohmann::ordered_json parse_ordered_json(const std::string& bytes, const std::s
 
 nlohmann::json read_json_file(const std::filesystem::path& path) { return object_in<nlohmann::json>(path); }
 
-nlohmann::ordered_json read_ordered_json_file(const std::filesystem::path& path) { return object_in<nlohmann::ordered_json>(path); }
+nlohmann::ordered_json read_ordered_json_file(const std::filesystem::path& path) {
+  return object_in<nlohmann::ordered_json>(path);
+}
 
 std::string shown(const nlohmann::json& value) {
   constexpr std::size_t longest = 120;

@@ -30,7 +30,8 @@ static_assert(std::size(scalar_types) == std::size(tensor_types));
 
 /// The place of a type in both tables; their size where the format lacks it.
 std::size_t place_of(at::ScalarType type) {
-  return static_cast<std::size_t>(std::find(std::begin(scalar_types), std::end(scalar_types), type) - std::begin(scalar_types));
+  return static_cast<std::size_t>(std::find(std::begin(scalar_types), std::end(scalar_types), type) -
+                                  std::begin(scalar_types));
 }
 bool has_type(const at::Tensor& tensor) { return place_of(tensor.scalar_type()) < std::size(scalar_types); }
 
@@ -79,8 +80,8 @@ void write_safetensors(const std::filesystem::path& path, const TensorMap& tenso
     if (!tensor.defined()) fail(name + " is an undefined tensor");
     if (name == safetensors_metadata_key) fail(std::string("a tensor may not be named ") + safetensors_metadata_key);
     if (!has_type(tensor)) {
-      fail(name + " has the dtype " + c10::toString(tensor.scalar_type()) + ", which the format lacks (known: " +
-           tensor_type_names + ")");
+      fail(name + " has the dtype " + c10::toString(tensor.scalar_type()) +
+           ", which the format lacks (known: " + tensor_type_names + ")");
     }
     auto& same_address = by_address[tensor.data_ptr()];
     auto first = std::find_if(same_address.begin(), same_address.end(),
@@ -106,9 +107,8 @@ void write_safetensors(const std::filesystem::path& path, const TensorMap& tenso
   for (auto& [name, tensor] : first_names) {
     auto begin = end;
     end += bytes_of(*tensor);
-    header[*name] = {{"dtype", dtype_name(tensor->scalar_type())},
-                     {"shape", tensor->sizes().vec()},
-                     {"data_offsets", {begin, end}}};
+    header[*name] = {
+        {"dtype", dtype_name(tensor->scalar_type())}, {"shape", tensor->sizes().vec()}, {"data_offsets", {begin, end}}};
   }
   std::string bytes;
   try {
@@ -118,7 +118,8 @@ void write_safetensors(const std::filesystem::path& path, const TensorMap& tenso
   }
   bytes.append((8 - bytes.size() % 8) % 8, ' ');
   uint64_t length = bytes.size();
-  if (length > longest_safetensors_header) fail("the header would be longer than " + std::to_string(longest_safetensors_header) + " bytes");
+  if (length > longest_safetensors_header)
+    fail("the header would be longer than " + std::to_string(longest_safetensors_header) + " bytes");
 
   AtomicFile file(path);
   file.write(&length, sizeof length);

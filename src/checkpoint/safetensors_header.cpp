@@ -18,7 +18,8 @@ constexpr std::size_t most_dimensions = 64;
 
 /// A name from the file as messages show it: one that is long or would act on a terminal stands in quotes.
 std::string plain(const std::string& name) {
-  const bool odd = std::any_of(name.begin(), name.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; });
+  const bool odd =
+      std::any_of(name.begin(), name.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; });
   return odd || name.empty() || name.size() > 200 ? in_quotes(name) : name;
 }
 
@@ -67,7 +68,8 @@ class HeaderReader {
     std::string repeated;
     auto watch = [&](int depth, json::parse_event_t event, json& value) {
       // No header nests as deep, and printing a value recurses.
-      if (depth > deepest_json) fail("the header is not JSON of a safetensors file: it nests deeper than " + text(deepest_json));
+      if (depth > deepest_json)
+        fail("the header is not JSON of a safetensors file: it nests deeper than " + text(deepest_json));
       if (event == json::parse_event_t::object_start) keys.emplace_back();
       if (event == json::parse_event_t::object_end) keys.pop_back();
       if (event == json::parse_event_t::key && !keys.back().insert(value.get<std::string>()).second) {
@@ -106,20 +108,24 @@ class HeaderReader {
            shown(value));
     }
     auto dtype = value["dtype"].get<std::string>();
-    auto known = std::find_if(std::begin(tensor_types), std::end(tensor_types), [&](auto& type) { return type.name == dtype; });
+    auto known =
+        std::find_if(std::begin(tensor_types), std::end(tensor_types), [&](auto& type) { return type.name == dtype; });
     if (known == std::end(tensor_types)) {
       fail(plain(name) + ": unknown dtype " + plain(dtype) + " (known: " + tensor_type_names + ")");
     }
-    TensorEntry result{name, static_cast<std::size_t>(known - tensor_types), {}, value["data_offsets"][0], value["data_offsets"][1]};
+    TensorEntry result{
+        name, static_cast<std::size_t>(known - tensor_types), {}, value["data_offsets"][0], value["data_offsets"][1]};
     if (value["shape"].size() > most_dimensions) {
-      fail(plain(name) + ": expected at most " + text(most_dimensions) + " dimensions, got " + text(value["shape"].size()));
+      fail(plain(name) + ": expected at most " + text(most_dimensions) + " dimensions, got " +
+           text(value["shape"].size()));
     }
     // The strides of a tensor without elements must fit as well.
     uint64_t bytes = known->bytes, spread = known->bytes;
     for (auto& item : value["shape"]) {
       auto size = item.get<uint64_t>();
       constexpr uint64_t limit = std::numeric_limits<int64_t>::max();
-      if (size > limit || (size > 0 && spread > limit / size)) fail(plain(name) + ": the shape " + shown(value["shape"]) + " is too large");
+      if (size > limit || (size > 0 && spread > limit / size))
+        fail(plain(name) + ": the shape " + shown(value["shape"]) + " is too large");
       spread *= std::max<uint64_t>(size, 1);
       bytes *= size;
       result.shape.push_back(static_cast<int64_t>(size));
@@ -132,9 +138,8 @@ class HeaderReader {
   }
 
   void check_places(SafetensorsHeader& header) const {
-    std::sort(header.entries.begin(), header.entries.end(), [](auto& a, auto& b) {
-      return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
-    });
+    std::sort(header.entries.begin(), header.entries.end(),
+              [](auto& a, auto& b) { return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name); });
     uint64_t end = 0;
     const std::string* before = nullptr;
     for (auto& entry : header.entries) {
@@ -157,14 +162,14 @@ class HeaderReader {
     json ties;
     try {
       ties = parse_json(found->second, safetensors_tied_key);
-    } catch (const FileError&) {
-    }
+    } catch (const FileError&) {}
     if (!ties.is_object()) return;  // the word has another meaning in a file from elsewhere
     std::set<std::string> names;
     for (auto& entry : header.entries) names.insert(entry.name);
     for (auto& [name, first] : ties.items()) {
       if (!first.is_string() || !names.count(first.get<std::string>()) || names.count(name)) {
-        fail("__metadata__.tied: " + plain(name) + " is tied to " + shown(first) + ", expected the name of another tensor");
+        fail("__metadata__.tied: " + plain(name) + " is tied to " + shown(first) +
+             ", expected the name of another tensor");
       }
       header.tied[name] = first.get<std::string>();
     }

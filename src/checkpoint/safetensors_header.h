@@ -35,13 +35,13 @@ struct TensorEntry {
 };
 
 struct SafetensorsHeader {
-  std::vector<TensorEntry> entries;                  // in the order of the data: without overlaps, gaps or bytes behind them
+  std::vector<TensorEntry> entries;  // in the order of the data: without overlaps, gaps or bytes behind them
   std::map<std::string, std::string> metadata, tied;  // tied: another name of an entry
-  uint64_t data_begin = 0;                           // in the file
+  uint64_t data_begin = 0;                            // in the file
 };
 
-/// Reads the header of a file of `size` bytes; `get(to, bytes)` gives the next bytes of it, from its first on, and throws
-/// where it can't. Throws FileError "<where>: what is wrong", whatever the bytes are.
+/// Reads the header of a file of `size` bytes; `get(to, bytes)` gives the next bytes of it, from its first on, and
+/// throws where it can't. Throws FileError "<where>: what is wrong", whatever the bytes are.
 SafetensorsHeader read_safetensors_header(uint64_t size, const std::function<void(void* to, uint64_t bytes)>& get,
                                           const std::string& where);
 

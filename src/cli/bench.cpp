@@ -31,7 +31,8 @@ int bench_train(const Settings& settings) {
   options.d_model = settings.width;
   options.dropout = settings.dropout;
   options.encoder.layers = options.decoder.layers = settings.layers;
-  options.encoder.attention.heads = options.decoder.attention.heads = options.decoder.cross_attention.heads = settings.heads;
+  options.encoder.attention.heads = options.decoder.attention.heads = options.decoder.cross_attention.heads =
+      settings.heads;
   ModelContext context;
   context.source_vocabulary = context.target_vocabulary = settings.vocabulary;
   const auto owned = std::make_shared<EncoderDecoder>(options, context);
@@ -91,7 +92,8 @@ std::function<int()> add_bench(CLI::App& command) {
   auto settings = std::make_shared<Settings>();
   auto chosen = std::make_shared<std::function<int()>>();
   add_bench_attention(command, chosen);
-  auto* train = command.add_subcommand("train", "training steps of an encoder-decoder on given ids; prints one JSON line");
+  auto* train =
+      command.add_subcommand("train", "training steps of an encoder-decoder on given ids; prints one JSON line");
   train->add_option("--width", settings->width, "d_model")->capture_default_str();
   train->add_option("--layers", settings->layers, "layers of the encoder, and of the decoder")->capture_default_str();
   train->add_option("--heads", settings->heads, "heads of each attention")->capture_default_str();

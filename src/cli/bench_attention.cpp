@@ -299,7 +299,7 @@ int bench_attention(const BenchCase& of, int threads, int pairs, const std::stri
   if (!only.empty()) {  // one side alone, for the memory it takes
     const auto& work = only == "a" ? pair.a : pair.b;
     for (int i = 0; i < 3; ++i) work();
-    struct rusage used{};
+    struct rusage used {};
     getrusage(RUSAGE_SELF, &used);
     line["peak_bytes"] = static_cast<int64_t>(used.ru_maxrss) * 1024;
     std::printf("%s\n", line.dump().c_str());

@@ -1,8 +1,8 @@
 #include <cstdio>
 
 #include "modules/embedding/embedding.h"
-#include "modules/output/output.h"
 #include "modules/model/frame_reader.h"
+#include "modules/output/output.h"
 #include "modules/recurrent/decoder.h"
 #include "src/cli/command.h"
 #include "src/cli/lookup.h"
@@ -27,14 +27,42 @@ namespace {
 
 // Every slot a spec can choose from.
 std::vector<const Catalogue*> slots() {
-  return {&model_catalogue(), &project_catalogue(), &adapter_catalogue(), &position_catalogue(), &score_catalogue(),
-          &normalise_catalogue(), &gate_catalogue(), &mix_catalogue(), &feed_forward_catalogue(), &norm_catalogue(),
-          &residual_catalogue(), &block_catalogue(), &mixer_catalogue(), &added_position_catalogue(), &output_catalogue(),
+  return {&model_catalogue(),
+          &project_catalogue(),
+          &adapter_catalogue(),
+          &position_catalogue(),
+          &score_catalogue(),
+          &normalise_catalogue(),
+          &gate_catalogue(),
+          &mix_catalogue(),
+          &feed_forward_catalogue(),
+          &norm_catalogue(),
+          &residual_catalogue(),
+          &block_catalogue(),
+          &mixer_catalogue(),
+          &added_position_catalogue(),
+          &output_catalogue(),
           &task_catalogue(),
-          &translation_data_catalogue(), &plain_text_catalogue(), &labelled_text_catalogue(), &tagged_text_catalogue(),
-          &span_catalogue(), &frame_source_catalogue(), &recording_list_catalogue(), &generator_catalogue(), &frame_reader_catalogue(), &energy_catalogue(), &merge_catalogue(),
-          &stage_catalogue(), &scorer_catalogue(), &measure_catalogue(), &conversion_catalogue(), &optimizer_catalogue(), &schedule_catalogue(),
-          &penalty_catalogue(), &head_mask_catalogue(), &augmentation_catalogue()};
+          &translation_data_catalogue(),
+          &plain_text_catalogue(),
+          &labelled_text_catalogue(),
+          &tagged_text_catalogue(),
+          &span_catalogue(),
+          &frame_source_catalogue(),
+          &recording_list_catalogue(),
+          &generator_catalogue(),
+          &frame_reader_catalogue(),
+          &energy_catalogue(),
+          &merge_catalogue(),
+          &stage_catalogue(),
+          &scorer_catalogue(),
+          &measure_catalogue(),
+          &conversion_catalogue(),
+          &optimizer_catalogue(),
+          &schedule_catalogue(),
+          &penalty_catalogue(),
+          &head_mask_catalogue(),
+          &augmentation_catalogue()};
 }
 
 }  // namespace

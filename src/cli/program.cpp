@@ -27,7 +27,8 @@ int program(int argc, char** argv) {
     auto* sub = app.add_subcommand(command.name, command.summary);
     auto run = command.add(*sub);
     std::string examples = "\nExamples:\n  ";
-    for (const char* at = command.examples; *at; ++at) examples += *at == '\n' ? std::string("\n  ") : std::string(1, *at);
+    for (const char* at = command.examples; *at; ++at)
+      examples += *at == '\n' ? std::string("\n  ") : std::string(1, *at);
     sub->footer(examples);
     sub->callback([run, &code] { code = run(); });
   }

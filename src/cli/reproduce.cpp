@@ -51,7 +51,8 @@ std::vector<std::string> chosen_specs(const ReproduceFlags& flags) {
   };
   const auto known = [&] {
     if (!fs::is_directory(flags.specs))
-      throw UsageError("reproduce: no folder " + flags.specs + " here, in which papers would be looked for; name specs, folders, or it by --specs");
+      throw UsageError("reproduce: no folder " + flags.specs +
+                       " here, in which papers would be looked for; name specs, folders, or it by --specs");
     return specs_in(flags.specs);
   };
   for (const auto& word : flags.wanted.empty() ? std::vector<std::string>{flags.specs} : flags.wanted) {
@@ -69,25 +70,31 @@ std::vector<std::string> chosen_specs(const ReproduceFlags& flags) {
     bool any = false;
     for (const auto& spec : known()) {
       const auto name = number ? std::to_string(paper_number(spec)) : paper_of(spec);
-      const bool fits = number ? name.size() <= 18 && word.size() <= 18 && paper_number(spec) == std::stoll(word) : name == word;
+      const bool fits =
+          number ? name.size() <= 18 && word.size() <= 18 && paper_number(spec) == std::stoll(word) : name == word;
       if (fits) add(spec);
       any = any || fits;
-      if (!name.empty() && name != "0" && std::find(there.begin(), there.end(), name) == there.end()) there.push_back(name);
+      if (!name.empty() && name != "0" && std::find(there.begin(), there.end(), name) == there.end())
+        there.push_back(name);
     }
     if (any) continue;
     std::string list;
     for (const auto& name : there) list += (list.empty() ? "" : ", ") + name;
-    throw UsageError("reproduce: no spec of paper " + in_quotes(word) + " in " + flags.specs + " (papers there: " + (list.empty() ? "none" : list) + ")");
+    throw UsageError("reproduce: no spec of paper " + in_quotes(word) + " in " + flags.specs +
+                     " (papers there: " + (list.empty() ? "none" : list) + ")");
   }
-  if (chosen.empty()) throw UsageError("reproduce: no specs (.json) in " + (flags.wanted.empty() ? flags.specs : flags.wanted.front()));
+  if (chosen.empty())
+    throw UsageError("reproduce: no specs (.json) in " + (flags.wanted.empty() ? flags.specs : flags.wanted.front()));
   return chosen;
 }
 
 class Reproduction {
  public:
-  Reproduction(const ReproduceFlags& flags, std::string command) : flags_(flags), command_(std::move(command)), specs_(chosen_specs(flags)) {
+  Reproduction(const ReproduceFlags& flags, std::string command)
+      : flags_(flags), command_(std::move(command)), specs_(chosen_specs(flags)) {
     for (const auto& spec : specs_) read_.push_back(load_spec(spec, {}));  // all mistakes before anything runs
-    if (!flags_.table.empty()) file_ = replaced_section(read_file(flags_.table), flags_.section, "");  // a missing section too
+    if (!flags_.table.empty())
+      file_ = replaced_section(read_file(flags_.table), flags_.section, "");  // a missing section too
   }
 
   int run() {
@@ -100,7 +107,8 @@ class Reproduction {
     if (flags_.dry) {
       for (std::size_t i = 0; i < specs_.size(); ++i) {
         auto flags = flags_of(i);
-        std::printf("%s\n", labelled("", specs_[i] + ": " + estimate_text(estimate(read_[i], flags, flags_.jobs))).c_str());
+        std::printf("%s\n",
+                    labelled("", specs_[i] + ": " + estimate_text(estimate(read_[i], flags, flags_.jobs))).c_str());
       }
       return 0;
     }
@@ -111,8 +119,11 @@ class Reproduction {
       try {
         auto flags = flags_of(i);
         side_by_side(specs_[i], read_[i].size(), flags_.jobs, {}, flags_.quiet, flags);
-        const auto outcome = run_experiment(read_[i], specs_[i], flags, flags_.quiet ? Console::Kind::quiet : Console::Kind::normal, std::nullopt,
-                                            stop_asked, [&] { if (flags_.jobs == 1) tell_left(); });
+        const auto outcome =
+            run_experiment(read_[i], specs_[i], flags, flags_.quiet ? Console::Kind::quiet : Console::Kind::normal,
+                           std::nullopt, stop_asked, [&] {
+                             if (flags_.jobs == 1) tell_left();
+                           });
         if (flags_.jobs > 1) tell_left();
         hold = hold && outcome.holds;
         entries.push_back(ledger_entry(specs_[i], spec, outcome));
@@ -132,8 +143,10 @@ class Reproduction {
     double in_all = 0;
     for (const auto& entry : entries) in_all += entry.seconds;
     say("ledger: " + (fs::path(flags_.out) / "ledger.json").string() + ", ledger.csv   (" +
-        duration(std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count()) + " now; the runs took " + duration(in_all) + " in all)");
-    if (!flags_.table.empty()) write_file_atomically(flags_.table, replaced_section(file_, flags_.section, markdown_table(entries)));
+        duration(std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count()) +
+        " now; the runs took " + duration(in_all) + " in all)");
+    if (!flags_.table.empty())
+      write_file_atomically(flags_.table, replaced_section(file_, flags_.section, markdown_table(entries)));
     return failed ? 1 : hold ? 0 : 3;
   }
 
@@ -198,13 +211,16 @@ std::string command_of(const ReproduceFlags& flags) {
 std::function<int()> add_reproduce(CLI::App& command) {
   auto flags = std::make_shared<ReproduceFlags>();
   auto& f = *flags;
-  command.add_option("specs", f.wanted, "papers by number (22) or arXiv name (1905.09418), specs, or folders of specs; none: all of --specs");
+  command.add_option(
+      "specs", f.wanted,
+      "papers by number (22) or arXiv name (1905.09418), specs, or folders of specs; none: all of --specs");
   command.add_option("--specs", f.specs, "the folder in which papers are looked for")->capture_default_str();
   command.add_option("--out", f.out, "where run folders and the ledger go")->capture_default_str();
   command.add_option("--device", f.device, "cpu, cuda or cuda:N; wins over the specs");
   command.add_option("--threads", f.threads, "CPU threads; results depend on their number");
   add_jobs(command, f.jobs);
-  command.add_option("--table", f.table, "write the table into this Markdown file, between <!-- begin claims --> and <!-- end claims -->");
+  command.add_option("--table", f.table,
+                     "write the table into this Markdown file, between <!-- begin claims --> and <!-- end claims -->");
   command.add_option("--section", f.section, "the name of that section")->capture_default_str();
   command.add_flag("--dry", f.dry, "say how long it would take, and run nothing");
   command.add_flag("--quiet", f.quiet, "print the ledger alone");

@@ -38,7 +38,8 @@ std::function<int()> add_run(CLI::App& command) {
     const auto variants = load_spec(a.spec, a.set);
     std::optional<Part> part;
     if (!a.part.empty()) part = parse_part(a.part);
-    if (part && a.jobs > 1) throw UsageError("run: --part and --jobs: expected one of them; --jobs runs all parts itself");
+    if (part && a.jobs > 1)
+      throw UsageError("run: --part and --jobs: expected one of them; --jobs runs all parts itself");
     RunFlags flags;
     flags.out = a.out;
     if (!a.device.empty()) flags.device = a.device;
@@ -89,9 +90,14 @@ std::function<int()> add_report(CLI::App& command) {
     std::string out = "comparison.html";
   };
   auto wanted = std::make_shared<Wanted>();
-  command.add_option("runs", wanted->runs, "a run folder, such as runs/quickstart/8f3a2c0d11, or that of all runs of a spec: runs/quickstart; several: compared on one page")
+  command
+      .add_option("runs", wanted->runs,
+                  "a run folder, such as runs/quickstart/8f3a2c0d11, or that of all runs of a spec: runs/quickstart; "
+                  "several: compared on one page")
       ->required();
-  const auto* out = command.add_option("--out", wanted->out, "the page of a comparison; its table stands beside it as .csv")->capture_default_str();
+  const auto* out =
+      command.add_option("--out", wanted->out, "the page of a comparison; its table stands beside it as .csv")
+          ->capture_default_str();
   return [wanted, out] {
     const auto& runs = wanted->runs;
     auto page = std::filesystem::path(runs.front()) / "report.html";

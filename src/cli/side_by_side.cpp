@@ -46,7 +46,9 @@ void run_side_by_side(const std::vector<std::string>& arguments, int jobs) {
     const int code = end_of(process);
     failed += code != 0 && code != 3;  // 3: ran, and a claim does not hold
   }
-  if (failed > 0) throw Error("run: " + std::to_string(failed) + " of " + std::to_string(jobs) + " processes ended before their runs were done; the same command goes on");
+  if (failed > 0)
+    throw Error("run: " + std::to_string(failed) + " of " + std::to_string(jobs) +
+                " processes ended before their runs were done; the same command goes on");
 }
 
 int threads_of_each(int threads, int jobs) {
@@ -55,17 +57,21 @@ int threads_of_each(int threads, int jobs) {
 }
 
 void add_jobs(CLI::App& command, int& jobs) {
-  command.add_option("--jobs", jobs, "runs of a sweep or of arms and seeds side by side, in as many processes that share the cores")
+  command
+      .add_option("--jobs", jobs,
+                  "runs of a sweep or of arms and seeds side by side, in as many processes that share the cores")
       ->capture_default_str()
       ->check(CLI::Range(1, 1024));
 }
 
-void side_by_side(const std::string& spec, std::size_t runs, int jobs, const std::vector<std::string>& set, bool quiet, RunFlags& flags) {
+void side_by_side(const std::string& spec, std::size_t runs, int jobs, const std::vector<std::string>& set, bool quiet,
+                  RunFlags& flags) {
   if (jobs == 1) return;
   flags.threads = threads_of_each(flags.threads, jobs);
   const int processes = std::min<int>(jobs, static_cast<int>(runs));
   if (processes == 1) return;
-  std::vector<std::string> arguments{spec, "--out", flags.out.string(), "--threads", std::to_string(flags.threads), quiet ? "--quiet" : "--brief"};
+  std::vector<std::string> arguments{
+      spec, "--out", flags.out.string(), "--threads", std::to_string(flags.threads), quiet ? "--quiet" : "--brief"};
   if (flags.device) arguments.insert(arguments.end(), {"--device", *flags.device});
   for (const auto& one : set) arguments.insert(arguments.end(), {"--set", one});
   if (flags.fresh) arguments.push_back("--fresh");

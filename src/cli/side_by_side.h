@@ -19,8 +19,10 @@ int threads_of_each(int threads, int jobs);
 /// The flag --jobs.
 void add_jobs(CLI::App& command, int& jobs);
 
-/// Does the `runs` runs of a spec in at most `jobs` processes; `flags` are then those that find the results. With one job it
-/// does nothing. Threads are a part of what a run is: they follow from `jobs` alone, not from how many runs a spec has.
-void side_by_side(const std::string& spec, std::size_t runs, int jobs, const std::vector<std::string>& set, bool quiet, RunFlags& flags);
+/// Does the `runs` runs of a spec in at most `jobs` processes; `flags` are then those that find the results. With one
+/// job it does nothing. Threads are a part of what a run is: they follow from `jobs` alone, not from how many runs a
+/// spec has.
+void side_by_side(const std::string& spec, std::size_t runs, int jobs, const std::vector<std::string>& set, bool quiet,
+                  RunFlags& flags);
 
 }  // namespace headlab

@@ -47,7 +47,8 @@ std::function<int()> add_translate(CLI::App& command) {
             std::printf("%s\n", text.c_str());
           }
       } catch (const ShapeError& error) {
-        throw ShapeError("standard input, from line " + std::to_string(read - static_cast<int64_t>(lines.size()) + 1) + " on: " + error.what());
+        throw ShapeError("standard input, from line " + std::to_string(read - static_cast<int64_t>(lines.size()) + 1) +
+                         " on: " + error.what());
       }
       std::fflush(stdout);
       done += static_cast<int64_t>(lines.size());
@@ -56,14 +57,17 @@ std::function<int()> add_translate(CLI::App& command) {
     for (std::string line; std::getline(std::cin, line);) {
       if (!line.empty() && line.back() == '\r') line.pop_back();
       ++read;
-      if (const auto fault = line_fault(line); fault != LineFault::none && fault != LineFault::empty && odd++ == 0) first_odd = read;
+      if (const auto fault = line_fault(line); fault != LineFault::none && fault != LineFault::empty && odd++ == 0)
+        first_odd = read;
       lines.push_back(line);
       if (static_cast<int64_t>(lines.size()) == w.batch) flush();
     }
     if (!lines.empty()) flush();
     // Line n stays line n: nothing is left out.
     if (odd > 0)
-      std::fprintf(stderr, "%s of the lines not UTF-8, with NUL, or too long (the first: %s); what could be read of them was translated\n",
+      std::fprintf(stderr,
+                   "%s of the lines not UTF-8, with NUL, or too long (the first: %s); what could be read of them was "
+                   "translated\n",
                    with_commas(odd).c_str(), with_commas(first_odd).c_str());
     return 0;
   };
@@ -77,14 +81,17 @@ std::function<int()> add_show(CLI::App& command) {
   auto wanted = std::make_shared<Wanted>();
   command.add_option("what", wanted->what, "a run folder or a spec")->required();
   command.add_option("--stage", wanted->stage, "the stage whose model is shown");
-  command.add_option("--lengths", wanted->lengths, "lengths of the texts that costs are given for")->capture_default_str();
+  command.add_option("--lengths", wanted->lengths, "lengths of the texts that costs are given for")
+      ->capture_default_str();
   return [wanted] {
     const bool spec = std::filesystem::is_regular_file(wanted->what);
     const auto run = spec ? open_spec(wanted->what) : open_run(wanted->what, wanted->stage, "cpu");
-    std::printf("%s  %s, model of stage %s\n", run.spec->name.c_str(), run.spec->model.type().c_str(), run.stage.c_str());
+    std::printf("%s  %s, model of stage %s\n", run.spec->name.c_str(), run.spec->model.type().c_str(),
+                run.stage.c_str());
     std::printf("%s parameters, %s vocabulary\n\n", with_commas(run.model->parameter_count()).c_str(),
                 with_commas(run.model->target_vocabulary()).c_str());
-    std::printf("%-14s %-20s %10s %12s %14s  %s\n", "attention", "heads", "of", "parameters", "cache / token", "kernel");
+    std::printf("%-14s %-20s %10s %12s %14s  %s\n", "attention", "heads", "of", "parameters", "cache / token",
+                "kernel");
     for (const auto& [site, mixer] : run.model->mixers()) {
       std::string heads;
       for (auto head : mixer->heads()) heads += (heads.empty() ? "" : " ") + std::to_string(head);
@@ -96,12 +103,15 @@ std::function<int()> add_show(CLI::App& command) {
       const bool fused = attention && attention->fusable(site, none);
       std::printf("%-14s %-20s %10lld %12s %14s  %s\n", to_string(site).c_str(), heads.empty() ? "none" : heads.c_str(),
                   static_cast<long long>(mixer->original_heads()), with_commas(parameters).c_str(),
-                  (with_commas(cache) + " numbers").c_str(), mixer->heads().empty() ? "bias only" : fused ? "fused" : "explicit");
+                  (with_commas(cache) + " numbers").c_str(),
+                  mixer->heads().empty() ? "bias only"
+                  : fused                ? "fused"
+                                         : "explicit");
     }
     const auto bytes = static_cast<double>(torch::elementSize(run.model->dtype()));
     const auto weights = bytes * static_cast<double>(run.model->parameter_count());
-    std::printf("\nmemory: weights %s; with gradients and Adam's two averages %s; activations beside that\n\n", byte_count(weights).c_str(),
-                byte_count(4 * weights).c_str());
+    std::printf("\nmemory: weights %s; with gradients and Adam's two averages %s; activations beside that\n\n",
+                byte_count(weights).c_str(), byte_count(4 * weights).c_str());
     // Of source and target alike, one text a batch; FLOPs of the products of matrices, a multiply-add is 2.
     std::printf("%-10s %16s %16s %16s\n", "length", "FLOPs / token", "FLOPs / text", "cache / text");
     for (const auto length : wanted->lengths) {
@@ -122,16 +132,20 @@ std::function<int()> add_data(CLI::App& command) {
     std::vector<std::string> set;
   };
   auto wanted = std::make_shared<Wanted>();
-  auto* grammar = command.add_subcommand("grammar", "English-German sentences with gold alignments, trees and coreference");
+  auto* grammar =
+      command.add_subcommand("grammar", "English-German sentences with gold alignments, trees and coreference");
   grammar->add_option("--out", wanted->out, "the folder that is written")->capture_default_str();
   grammar->add_option("--train", wanted->grammar.train, "training pairs")->capture_default_str();
   grammar->add_option("--valid", wanted->grammar.valid, "validation pairs")->capture_default_str();
-  grammar->add_option("--test", wanted->grammar.test, "test pairs, each with a combination that training lacks")->capture_default_str();
+  grammar->add_option("--test", wanted->grammar.test, "test pairs, each with a combination that training lacks")
+      ->capture_default_str();
   grammar->add_option("--seed", wanted->grammar.seed, "seed of all draws")->capture_default_str();
-  auto* exercise = command.add_subcommand("exercise", "small data of a known rule, as JSON lines: copy, recall, dyck ...");
+  auto* exercise =
+      command.add_subcommand("exercise", "small data of a known rule, as JSON lines: copy, recall, dyck ...");
   exercise->add_option("exercise", wanted->exercise, "which one: headlab list exercise")->required();
   exercise->add_option("--out", wanted->exercise_out, "the folder that is written")->capture_default_str();
-  exercise->add_option("--set", wanted->set, "an option: --set train=1000 --set exercise.length.max=8; may be repeated")->take_all();
+  exercise->add_option("--set", wanted->set, "an option: --set train=1000 --set exercise.length.max=8; may be repeated")
+      ->take_all();
   return [wanted, exercise] {
     if (exercise->parsed()) {
       nlohmann::ordered_json chosen{{"exercise", {{"type", wanted->exercise}}}};

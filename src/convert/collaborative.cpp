@@ -13,7 +13,9 @@ namespace {
 
 void check_scores(const Attention& from, Site site) {
   const auto& options = from.options();
-  const auto refuse = [&](const std::string& what) { throw UsageError("convert: " + to_string(site) + ": expected " + what); };
+  const auto refuse = [&](const std::string& what) {
+    throw UsageError("convert: " + to_string(site) + ": expected " + what);
+  };
   if (const auto& position = options.position.type(); position != "none" && position != "alibi" && position != "offset")
     refuse("positions that leave queries and keys as they are (none, alibi, offset), got " + position);
   if (options.weigh.score.type() != "dot_product") refuse("the score dot_product, got " + options.weigh.score.type());
@@ -25,8 +27,10 @@ void CollaborativeConversionOptions::describe(Fields& fields) {
   fields.add("rank", parafac.rank, "dimensions of queries and keys that the heads share").at_least(1).required();
   fields.add("iterations", parafac.iterations, "most iterations of each start").at_least(1);
   fields.add("tolerance", parafac.tolerance, "stops where the relative error falls by less").at_least(0);
-  fields.add("starts", parafac.starts, "tries: the last from separate heads, the others from normal numbers").at_least(1);
-  fields.add("scale", scale, "what scores are divided by: as before, or sqrt(rank / heads)").one_of({"original", "shared"});
+  fields.add("starts", parafac.starts, "tries: the last from separate heads, the others from normal numbers")
+      .at_least(1);
+  fields.add("scale", scale, "what scores are divided by: as before, or sqrt(rank / heads)")
+      .one_of({"original", "shared"});
 }
 
 AttentionOptions CollaborativeConversion::options(const Attention& from, Site site) {
@@ -35,8 +39,10 @@ AttentionOptions CollaborativeConversion::options(const Attention& from, Site si
   const auto maps = head_maps(from, site);
   const bool biased = maps.query_bias_HK.defined();
   const auto& normalise = options.weigh.normalise.type();
-  if (biased && normalise != "softmax" && normalise != "sparsemax" && maps.key_bias_GK.count_nonzero().item<int64_t>() > 0)
-    throw UsageError("convert: " + to_string(site) + ": expected softmax or sparsemax, which take the keys' bias away, got " + normalise);
+  if (biased && normalise != "softmax" && normalise != "sparsemax" &&
+      maps.key_bias_GK.count_nonzero().item<int64_t>() > 0)
+    throw UsageError("convert: " + to_string(site) +
+                     ": expected softmax or sparsemax, which take the keys' bias away, got " + normalise);
   auto& score = options.weigh.score.as<DotProductOptions>();
   const auto factor = score.scale.value_or(1 / std::sqrt(static_cast<double>(from.shape().head_width)));
   score.scale.reset();
@@ -53,7 +59,9 @@ AttentionOptions CollaborativeConversion::options(const Attention& from, Site si
 nlohmann::ordered_json CollaborativeConversion::weights(const Attention& from, Attention& to, Site site) {
   const auto maps = head_maps(from, site);
   const auto found = parafac(maps.query_HDK, maps.key_GDK, options_.parafac, named_generator(seed_, to_string(site)));
-  const auto write = [&](const std::string& name, const Tensor& value) { parameter_of(to, "project." + name).copy_(value); };
+  const auto write = [&](const std::string& name, const Tensor& value) {
+    parameter_of(to, "project." + name).copy_(value);
+  };
   write("query_weight", found.left_DR.t());
   write("key_weight", found.right_ER.t());
   write("mix", found.mix_HR);

@@ -22,16 +22,17 @@ struct ConversionWork {
   uint64_t seed;
 };
 
-/// Makes attentions of another kind out of trained ones: other options, and weights computed from the old ones. First it looks at
-/// all, then gives the options of each, then the weights of each, by site. All that isn't an attention to be converted is copied.
-/// An attention that it can't convert is a UsageError which names the site.
+/// Makes attentions of another kind out of trained ones: other options, and weights computed from the old ones. First
+/// it looks at all, then gives the options of each, then the weights of each, by site. All that isn't an attention to
+/// be converted is copied. An attention that it can't convert is a UsageError which names the site.
 struct Conversion {
   virtual ~Conversion() = default;
   /// All attentions at once: for budgets that layers share, and for data.
   virtual void look(const ConversionWork&) {}
   virtual AttentionOptions options(const Attention& from, Site site) = 0;
-  /// Sets what differs: `to` has these options, freshly drawn, with what has the name and shape that it had in `from` copied, and the
-  /// heads of `from` where there are as many originally. Gives figures of what was lost ("error"), by name.
+  /// Sets what differs: `to` has these options, freshly drawn, with what has the name and shape that it had in `from`
+  /// copied, and the heads of `from` where there are as many originally. Gives figures of what was lost ("error"), by
+  /// name.
   virtual nlohmann::ordered_json weights(const Attention& from, Attention& to, Site site) = 0;
 };
 

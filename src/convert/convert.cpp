@@ -29,7 +29,8 @@ std::vector<Convertible> chosen(const Model& model, const Choice& options, const
     if (described.count(site) && named(how.stacks, stack_name(site.stack)) && named(how.layers, site.layer))
       found.push_back({site, attention});
   }
-  if (found.empty()) throw UsageError("convert: no attention of the model stands in the stacks and layers named; expected one at least");
+  if (found.empty())
+    throw UsageError("convert: no attention of the model stands in the stacks and layers named; expected one at least");
   return found;
 }
 
@@ -50,7 +51,8 @@ void copy_equal(const torch::nn::Module& from, torch::nn::Module& to) {
   const torch::NoGradGuard no_grad;
   const auto old = named_tensors(from);
   for (auto& [name, tensor] : named_tensors(to))
-    if (const auto found = old.find(name); found != old.end() && found->second.sizes() == tensor.sizes()) tensor.copy_(found->second);
+    if (const auto found = old.find(name); found != old.end() && found->second.sizes() == tensor.sizes())
+      tensor.copy_(found->second);
 }
 
 int64_t cache_of(const Model& model) {
@@ -63,7 +65,8 @@ nlohmann::ordered_json largest_of(const nlohmann::ordered_json& attentions) {
   auto largest = nlohmann::ordered_json::object();
   for (const auto& [site, figures] : attentions.items())
     for (const auto& [name, value] : figures.items())
-      if (value.is_number() && (!largest.contains(name) || value.get<double>() > largest[name].get<double>())) largest[name] = value;
+      if (value.is_number() && (!largest.contains(name) || value.get<double>() > largest[name].get<double>()))
+        largest[name] = value;
   return largest;
 }
 
@@ -73,19 +76,24 @@ nlohmann::ordered_json logit_differences(Model& before, Model& after, const Task
   const Mode first(before, false), second(after, false);
   const auto batch = task.batch("valid", first_batches(task, "valid", 32, 4096).front(), before.device());
   Forward run, again;
-  const auto a = target_logits(before, batch, run).to(torch::kDouble), b = target_logits(after, batch, again).to(torch::kDouble);
-  return {{"largest_difference", (a - b).abs().max().item<double>()}, {"relative_difference", ((a - b).norm() / a.norm()).item<double>()}};
+  const auto a = target_logits(before, batch, run).to(torch::kDouble),
+             b = target_logits(after, batch, again).to(torch::kDouble);
+  return {{"largest_difference", (a - b).abs().max().item<double>()},
+          {"relative_difference", ((a - b).norm() / a.norm()).item<double>()}};
 }
 
 }  // namespace
 
 void ConvertOptions::describe(Fields& fields) {
   fields.add("to", to, "what the attentions become").required();
-  fields.add("stacks", stacks, "attentions of these stacks alone").one_of({"enc.self", "dec.self", "dec.cross"}).means("empty: all");
+  fields.add("stacks", stacks, "attentions of these stacks alone")
+      .one_of({"enc.self", "dec.self", "dec.cross"})
+      .means("empty: all");
   fields.add("layers", layers, "attentions of these layers alone, the first is 0").at_least(0).means("empty: all");
 }
 
-Converted convert(Model& model, const Choice& options, const ConvertOptions& how, const Task& task, uint64_t seed, const MakeModel& make) {
+Converted convert(Model& model, const Choice& options, const ConvertOptions& how, const Task& task, uint64_t seed,
+                  const MakeModel& make) {
   const auto attentions = chosen(model, options, how);
   const auto conversion = conversions().make(how.to);
   conversion->look({model, task, attentions, seed});
@@ -96,8 +104,8 @@ Converted convert(Model& model, const Choice& options, const ConvertOptions& how
   Problems problems;
   result.options.options().rules(problems);
   if (!problems.found.empty())
-    throw UsageError("convert: the attentions that " + how.to.type() + " makes break a rule: " + problems.found.front().field + ": " +
-                     problems.found.front().message);
+    throw UsageError("convert: the attentions that " + how.to.type() +
+                     " makes break a rule: " + problems.found.front().field + ": " + problems.found.front().message);
   result.model = make(result.options, kept_heads(model, made));
   const auto device = result.model->device();
   result.model->to(torch::kCPU);  // where generators draw
@@ -111,12 +119,16 @@ Converted convert(Model& model, const Choice& options, const ConvertOptions& how
   for (const auto& [site, from] : attentions) {
     auto* to = const_cast<Attention*>(there.at(site));
     if (dump(to->options()) != dump(made.at(site)))
-      throw UsageError("convert: " + to_string(site) + ": its layer makes attentions of other options than are written for it, and can't be converted");
+      throw UsageError("convert: " + to_string(site) +
+                       ": its layer makes attentions of other options than are written for it, and can't be converted");
     figures[to_string(site)] = conversion->weights(*from, *to, site);
   }
-  result.report = {{"parameters_before", model.parameter_count()}, {"parameters_after", result.model->parameter_count()},
-                   {"cache_before", cache_of(model)},              {"cache_after", cache_of(*result.model)},
-                   {"attentions", figures},                        {"largest", largest_of(figures)},
+  result.report = {{"parameters_before", model.parameter_count()},
+                   {"parameters_after", result.model->parameter_count()},
+                   {"cache_before", cache_of(model)},
+                   {"cache_after", cache_of(*result.model)},
+                   {"attentions", figures},
+                   {"largest", largest_of(figures)},
                    {"logits", logit_differences(model, *result.model, task)}};
   return result;
 }

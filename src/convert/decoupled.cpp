@@ -28,14 +28,17 @@ Tensor group_means(const Tensor& x, const std::vector<int64_t>& group_of) {
 }  // namespace
 
 void DecoupledConversion::look(const ConversionWork& work) {
-  const auto fusing = std::count_if(work.attentions.begin(), work.attentions.end(), [](const auto& one) { return fusion_of(*one.attention); });
+  const auto fusing = std::count_if(work.attentions.begin(), work.attentions.end(),
+                                    [](const auto& one) { return fusion_of(*one.attention); });
   if (fusing == 0) {
     groups_ = group_heads(work, options_.grouping);
     return;
   }
   for (const auto& [site, attention] : work.attentions) {
     if (!fusion_of(*attention))
-      throw UsageError("convert: " + to_string(site) + ": expected the adapter fuse_groups, as other attentions here have it; name stacks and layers with it alone");
+      throw UsageError(
+          "convert: " + to_string(site) +
+          ": expected the adapter fuse_groups, as other attentions here have it; name stacks and layers with it alone");
     if (attention->shape().H() != attention->original_heads())
       throw UsageError("convert: " + to_string(site) + ": expected all heads; prune them after the conversion");
     const auto& fuse = attention->options().then.items[0].as<FuseGroupsOptions>();
@@ -68,17 +71,24 @@ nlohmann::ordered_json DecoupledConversion::weights(const Attention& from, Atten
     if (bias_nK.defined()) parameter_of(to, std::string("project.") + name + "_bias").copy_(bias_nK.flatten());
   };
   set("query", maps.query_HDK, maps.query_bias_HK);
-  const auto share = [&](const char* name, const Tensor& weight_HDK, const Tensor& bias_HK, const std::vector<int64_t>& group_of) {
+  const auto share = [&](const char* name, const Tensor& weight_HDK, const Tensor& bias_HK,
+                         const std::vector<int64_t>& group_of) {
     const auto means = group_means(weight_HDK, group_of);
     set(name, means, bias_HK.defined() ? group_means(bias_HK, group_of) : Tensor());
     const auto size = weight_HDK.norm().item<double>();
-    return size > 0 ? (weight_HDK - means.index_select(0, torch::tensor(group_of, torch::kLong))).norm().item<double>() / size : 0.0;
+    return size > 0
+               ? (weight_HDK - means.index_select(0, torch::tensor(group_of, torch::kLong))).norm().item<double>() /
+                     size
+               : 0.0;
   };
   const auto& groups = groups_.at(site);
   const auto key_error = share("key", maps.key_GDK, maps.key_bias_GK, groups.keys);
   const auto value_error = share("value", maps.value_GDK, maps.value_bias_GK, groups.values);
   const auto count = [](const std::vector<int64_t>& map) { return *std::max_element(map.begin(), map.end()) + 1; };
-  nlohmann::ordered_json figures{{"key_groups", count(groups.keys)}, {"value_groups", count(groups.values)}, {"key_error", key_error}, {"value_error", value_error}};
+  nlohmann::ordered_json figures{{"key_groups", count(groups.keys)},
+                                 {"value_groups", count(groups.values)},
+                                 {"key_error", key_error},
+                                 {"value_error", value_error}};
   if (const auto* fuse = fusion_of(from)) {
     const auto [keys, values] = fuse->left();
     figures["key_fusion"] = keys;

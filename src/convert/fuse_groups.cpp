@@ -11,7 +11,9 @@ namespace headlab {
 
 void FuseGroupsConversionOptions::describe(Fields& fields) {
   grouping.describe(fields);
-  fields.add("fuse_steps", fuse_steps, "optimiser steps until the heads of a group are to be one").at_least(1).unit("steps");
+  fields.add("fuse_steps", fuse_steps, "optimiser steps until the heads of a group are to be one")
+      .at_least(1)
+      .unit("steps");
   fields.add("lr_lambda", lr_lambda, "how fast the multipliers of the fusion loss rise").at_least(0);
 }
 

@@ -11,8 +11,8 @@ struct FuseGroupsConversionOptions : Described<FuseGroupsConversionOptions> {
   void describe(Fields& fields) override;
 };
 
-/// Heads that a training then fuses: the adapter fuse_groups over keys and values of each head, groups chosen by group_heads(). The
-/// function stays what it was. Figures: "key_groups", "value_groups".          (2406.06567)
+/// Heads that a training then fuses: the adapter fuse_groups over keys and values of each head, groups chosen by
+/// group_heads(). The function stays what it was. Figures: "key_groups", "value_groups".          (2406.06567)
 class FuseGroupsConversion : public Conversion {
  public:
   explicit FuseGroupsConversion(const FuseGroupsConversionOptions& options) : options_(options) {}

@@ -36,13 +36,16 @@ struct MixTap : Tap {
 }  // namespace
 
 void FusionSearchOptions::describe(Fields& fields) {
-  fields.add("steps", steps, "updates of the short fusion that budgets by loss are taken from").at_least(1).unit("steps");
+  fields.add("steps", steps, "updates of the short fusion that budgets by loss are taken from")
+      .at_least(1)
+      .unit("steps");
   fields.add("max_tokens", max_tokens, "size of its batches").at_least(1).unit("tokens");
   fields.add("learning_rate", learning_rate, "of its mixes").above(0);
   fields.add("lr_lambda", lr_lambda, "how fast its multipliers rise").at_least(0);
 }
 
-std::map<Site, FusionLeft> search_fusion(const ConversionWork& work, const std::map<Site, FusionGroups>& groups, const FusionSearchOptions& options) {
+std::map<Site, FusionLeft> search_fusion(const ConversionWork& work, const std::map<Site, FusionGroups>& groups,
+                                         const FusionSearchOptions& options) {
   const Mode evaluating(work.model, false);
   MixTap tap;
   std::vector<Tensor> learned;
@@ -50,10 +53,14 @@ std::map<Site, FusionLeft> search_fusion(const ConversionWork& work, const std::
   for (const auto& [site, attention] : work.attentions) {
     const auto& shape = attention->shape();
     if (shape.G() != shape.H() || !attention->options().then.items.empty())
-      throw UsageError("convert: " + to_string(site) + ": expected keys and values of its own for each head, and no adapters, to search budgets by "
+      throw UsageError("convert: " + to_string(site) +
+                       ": expected keys and values of its own for each head, and no adapters, to search budgets by "
                        "loss; convert to standard first, or choose other budgets");
     const auto like = attention->parameters().front();
-    auto& [keys, values] = tap.mixes.emplace(site, std::pair{MixSearch(groups.at(site).keys, like), MixSearch(groups.at(site).values, like)}).first->second;
+    auto& [keys, values] =
+        tap.mixes
+            .emplace(site, std::pair{MixSearch(groups.at(site).keys, like), MixSearch(groups.at(site).values, like)})
+            .first->second;
     for (auto* one : {&keys, &values}) {
       all.push_back(one);
       learned.push_back(one->mix);
@@ -82,7 +89,8 @@ std::map<Site, FusionLeft> search_fusion(const ConversionWork& work, const std::
   }
   torch::NoGradGuard no_grad;
   std::map<Site, FusionLeft> found;
-  for (const auto& [site, both] : tap.mixes) found[site] = {both.first.F().item<double>(), both.second.F().item<double>()};
+  for (const auto& [site, both] : tap.mixes)
+    found[site] = {both.first.F().item<double>(), both.second.F().item<double>()};
   return found;
 }
 

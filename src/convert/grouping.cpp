@@ -30,8 +30,10 @@ void GroupingOptions::describe(Fields& fields) {
   fields.add("kv_budget", kv_budget, "share of all heads' keys and values that is left").above(0).at_most(1);
   fields.add("groups", groups, "which heads go together").one_of({"similar", "contiguous", "random"});
   fields.add("similarity", similarity, "how alike two heads' matrices are").one_of({"cosine", "cka"});
-  fields.add("linkage", linkage, "how alike groups are: their least alike heads, or the mean").one_of({"complete", "average"});
-  fields.add("budgets", budgets, "how many groups an attention's keys and values get").one_of({"equal", "similarity", "loss"});
+  fields.add("linkage", linkage, "how alike groups are: their least alike heads, or the mean")
+      .one_of({"complete", "average"});
+  fields.add("budgets", budgets, "how many groups an attention's keys and values get")
+      .one_of({"equal", "similarity", "loss"});
   fields.add("search", search, "the short fusion that budgets by loss are taken from");
 }
 
@@ -69,7 +71,8 @@ std::map<Site, FusionGroups> group_heads(const ConversionWork& work, const Group
   }
   const auto total = std::llround(options.kv_budget * static_cast<double>(all));
   if (total < static_cast<int64_t>(sets.size()))
-    throw UsageError("convert: kv_budget: expected at least " + std::to_string(static_cast<double>(sets.size()) / static_cast<double>(all)) +
+    throw UsageError("convert: kv_budget: expected at least " +
+                     std::to_string(static_cast<double>(sets.size()) / static_cast<double>(all)) +
                      ", so that each attention has a key and a value; got " + std::to_string(options.kv_budget));
   const auto grouped_by = [&](const std::vector<int64_t>& counts) {
     auto random = Random::stream(work.seed, {text_hash("head groups")});

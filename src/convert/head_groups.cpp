@@ -64,16 +64,19 @@ std::vector<int64_t> random_groups(int64_t heads, int64_t count, Random& random)
   return numbered(group_of);
 }
 
-std::vector<int64_t> group_budgets(const std::vector<double>& weights, const std::vector<int64_t>& sizes, int64_t total) {
+std::vector<int64_t> group_budgets(const std::vector<double>& weights, const std::vector<int64_t>& sizes,
+                                   int64_t total) {
   const auto most = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
-  if (total < static_cast<int64_t>(sizes.size()) || total > most) throw std::logic_error("group_budgets: a total that can't be reached");
+  if (total < static_cast<int64_t>(sizes.size()) || total > most)
+    throw std::logic_error("group_budgets: a total that can't be reached");
   std::vector<int64_t> counts(sizes.size(), 1);
   for (auto left = total - static_cast<int64_t>(sizes.size()); left > 0; --left) {
     auto next = counts.size();
     const auto share = [&](std::size_t i) { return weights[i] / static_cast<double>(counts[i]); };
     for (std::size_t i = 0; i < counts.size(); ++i) {
       if (counts[i] >= sizes[i]) continue;
-      if (next == counts.size() || share(i) > share(next) || (share(i) == share(next) && counts[i] < counts[next])) next = i;
+      if (next == counts.size() || share(i) > share(next) || (share(i) == share(next) && counts[i] < counts[next]))
+        next = i;
     }
     ++counts[next];
   }

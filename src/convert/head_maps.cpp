@@ -17,7 +17,8 @@ Tensor one_by_one(const Tensor& units) { return (units.dim() == 3 ? units.transp
 
 /// The rows of queries and those of keys and values, whether they stand in one matrix (self-attention) or two.
 std::pair<Tensor, Tensor> query_and_memory(const Attention& attention, const std::string& what) {
-  if (attention.shape().cross) return {parameter_of(attention, "project.query_" + what), parameter_of(attention, "project.memory_" + what)};
+  if (attention.shape().cross)
+    return {parameter_of(attention, "project.query_" + what), parameter_of(attention, "project.memory_" + what)};
   const auto all = parameter_of(attention, "project." + what);
   const auto queries = attention.shape().H() * attention.shape().head_width;
   return {all.narrow(0, 0, queries), all.narrow(0, queries, all.size(0) - queries)};
@@ -31,7 +32,9 @@ bool has_bias(const Attention& attention) {
 std::vector<Tensor> of_heads(const Attention& attention, const std::string& what) {
   const auto& shape = attention.shape();
   const auto [query, memory] = query_and_memory(attention, what);
-  const auto plain = [](const Tensor& x) { return x.to(torch::kCPU, torch::kDouble, /*non_blocking=*/false, /*copy=*/true); };
+  const auto plain = [](const Tensor& x) {
+    return x.to(torch::kCPU, torch::kDouble, /*non_blocking=*/false, /*copy=*/true);
+  };
   const auto keys = shape.G() * shape.head_width;
   const auto& adapters = attention.options().then.items;
   const bool fuses = !adapters.empty() && adapters[0].type() == "fuse_groups";
@@ -45,7 +48,8 @@ std::vector<Tensor> of_heads(const Attention& attention, const std::string& what
     }
     return units.index_select(0, torch::tensor(shape.group_of, torch::kLong));
   };
-  return {by_unit(plain(query), shape.head_width), spread(by_unit(plain(memory.narrow(0, 0, keys)), shape.head_width), "key"),
+  return {by_unit(plain(query), shape.head_width),
+          spread(by_unit(plain(memory.narrow(0, 0, keys)), shape.head_width), "key"),
           spread(by_unit(plain(memory.narrow(0, keys, memory.size(0) - keys)), shape.value_width), "value")};
 }
 
@@ -64,9 +68,10 @@ HeadMaps head_maps(const Attention& attention, Site site) {
   if (project != "standard" && project != "grouped")
     throw UsageError("convert: " + to_string(site) + ": expected the project standard or grouped, got " + project);
   const auto& adapters = attention.options().then.items;
-  if (adapters.size() > 1 || (adapters.size() == 1 && adapters[0].type() != "mix_heads" && adapters[0].type() != "fuse_groups"))
-    throw UsageError("convert: " + to_string(site) + ": expected no adapter but mix_heads or fuse_groups, got " + adapters.back().type() +
-                     ", which changes what keys and values are");
+  if (adapters.size() > 1 ||
+      (adapters.size() == 1 && adapters[0].type() != "mix_heads" && adapters[0].type() != "fuse_groups"))
+    throw UsageError("convert: " + to_string(site) + ": expected no adapter but mix_heads or fuse_groups, got " +
+                     adapters.back().type() + ", which changes what keys and values are");
   const auto weights = of_heads(attention, "weight");
   HeadMaps maps{weights[0], weights[1], weights[2], {}, {}, {}};
   if (!has_bias(attention)) return maps;

@@ -5,15 +5,15 @@
 
 namespace headlab {
 
-/// The maps of an attention's heads or groups, in double on the CPU: a head compares x W_Q + b_Q with y W_K + b_K and reads
-/// y W_V + b_V.
+/// The maps of an attention's heads or groups, in double on the CPU: a head compares x W_Q + b_Q with y W_K + b_K and
+/// reads y W_V + b_V.
 struct HeadMaps {
   Tensor query_HDK, key_GDK, value_GDK;
   Tensor query_bias_HK, key_bias_GK, value_bias_GK;  // undefined: none
 };
 
-/// One for each head (G = H), what groups share and the adapters mix_heads and fuse_groups mix written out. Throws a UsageError that names the
-/// site for other projects than standard and grouped, and for other adapters.
+/// One for each head (G = H), what groups share and the adapters mix_heads and fuse_groups mix written out. Throws a
+/// UsageError that names the site for other projects than standard and grouped, and for other adapters.
 HeadMaps head_maps(const Attention& attention, Site site);
 
 /// Writes them into an attention of the project standard or grouped, with these sizes and as many biases.

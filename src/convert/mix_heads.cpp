@@ -13,7 +13,9 @@ std::pair<Tensor, Tensor> factored(const Tensor& rows_HN, int64_t count) {
   auto [U, S, V] = torch::linalg_svd(rows_HN, /*full_matrices=*/false);
   const auto rank = std::min(count, S.size(0));
   const auto root = S.narrow(0, 0, rank).sqrt();
-  const auto with_zeros = [&](const Tensor& some) { return torch::cat({some, torch::zeros({count - rank, some.size(1)}, some.options())}); };
+  const auto with_zeros = [&](const Tensor& some) {
+    return torch::cat({some, torch::zeros({count - rank, some.size(1)}, some.options())});
+  };
   return {with_zeros((U.narrow(1, 0, rank) * root).t()), with_zeros(root.unsqueeze(1) * V.narrow(0, 0, rank))};
 }
 

@@ -19,9 +19,11 @@ struct Parafac {
   int64_t iterations = 0;     // of the start that counts
 };
 
-/// A tensor [H, D, E] of slices T_h = left_h right_h^T (left_HDK, right_HEK, in double) as a sum of `rank` components (canonical
-/// polyadic decomposition, PARAFAC) by alternating least squares: each factor in turn is the best there is, given the others.
-/// From separate slices the error can but fall, so it is at most `separate_error`; a rank of H K or more is exact.
-Parafac parafac(const Tensor& left_HDK, const Tensor& right_HEK, const ParafacOptions& options, at::Generator generator);
+/// A tensor [H, D, E] of slices T_h = left_h right_h^T (left_HDK, right_HEK, in double) as a sum of `rank` components
+/// (canonical polyadic decomposition, PARAFAC) by alternating least squares: each factor in turn is the best there is,
+/// given the others. From separate slices the error can but fall, so it is at most `separate_error`; a rank of H K or
+/// more is exact.
+Parafac parafac(const Tensor& left_HDK, const Tensor& right_HEK, const ParafacOptions& options,
+                at::Generator generator);
 
 }  // namespace headlab

@@ -61,10 +61,13 @@ void sort_by_length(std::vector<int64_t>& order, const Lengths& lengths) {
 
 void BatchOptions::describe(Fields& fields) {
   fields.add("max_tokens", max_tokens, "rows x the longest source or target of a batch at most, padding included")
-      .at_least(1).unit("tokens");
+      .at_least(1)
+      .unit("tokens");
   fields.add("max_rows", max_rows, "examples of a batch at most").at_least(0).unit("examples").means("0: no limit");
   fields.add("pool", pool, "examples that are sorted by length together; fewer mix more and pad more")
-      .at_least(0).unit("examples").means("0: the whole epoch");
+      .at_least(0)
+      .unit("examples")
+      .means("0: the whole epoch");
 }
 
 Batches epoch_batches(const std::vector<int64_t>& source_lengths, const std::vector<int64_t>& target_lengths,

@@ -31,8 +31,9 @@ std::string ParallelReport::text() const {
 
 nlohmann::ordered_json ParallelReport::counts() const {
   nlohmann::ordered_json all{{"lines", lines}, {"skipped", skipped()}};
-  const std::pair<const char*, int64_t> found[] = {{"empty", empty},       {"too_long", too_long}, {"not_utf8", not_utf8},
-                                                   {"with_nul", nul},      {"crlf", crlf},         {"byte_order_marks", byte_order_marks}};
+  const std::pair<const char*, int64_t> found[] = {{"empty", empty},       {"too_long", too_long},
+                                                   {"not_utf8", not_utf8}, {"with_nul", nul},
+                                                   {"crlf", crlf},         {"byte_order_marks", byte_order_marks}};
   for (const auto& [name, number] : found)
     if (number > 0) all[name] = number;
   return all;
@@ -106,8 +107,8 @@ EncodedPairs encode_pairs(ParallelText& text, const Tokenizer& source, const Tok
     pairs.pair.push_back(static_cast<int64_t>(i));
   }
   if (pairs.pair.empty()) {
-    throw Error("expected at least one pair of at most " + std::to_string(max_length) + " tokens, got none: " +
-                text.report.text());
+    throw Error("expected at least one pair of at most " + std::to_string(max_length) +
+                " tokens, got none: " + text.report.text());
   }
   return pairs;
 }

@@ -11,10 +11,10 @@ namespace headlab {
 
 /// What became of the lines of a parallel text.
 struct ParallelReport {
-  int64_t lines = 0;  // of each file
+  int64_t lines = 0;                                       // of each file
   int64_t empty = 0, too_long = 0, not_utf8 = 0, nul = 0;  // pairs skipped because of either side; one reason a pair
-  int64_t crlf = 0;   // line ends of either file that were CR LF
-  int64_t byte_order_marks = 0;  // files that began with one
+  int64_t crlf = 0;                                        // line ends of either file that were CR LF
+  int64_t byte_order_marks = 0;                            // files that began with one
   int64_t skipped() const { return empty + too_long + not_utf8 + nul; }
   int64_t kept() const { return lines - skipped(); }
   /// "3 lines skipped (0 empty, 3 too long)"; the rarer reasons are named only where they occur.

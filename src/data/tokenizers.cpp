@@ -7,7 +7,9 @@ namespace headlab {
 TokenizerPair make_tokenizers(const TokenizerOptions& options, const std::vector<std::string>& source_lines,
                               const std::vector<std::string>& target_lines, const std::string& spec_folder,
                               uint64_t seed) {
-  const auto load = [&](const std::string& name) { return Tokenizer::load(resolve_data_path(name, spec_folder), options); };
+  const auto load = [&](const std::string& name) {
+    return Tokenizer::load(resolve_data_path(name, spec_folder), options);
+  };
   if (options.model) {
     const Tokenizer both = load(*options.model);
     return {both, both, true};

@@ -25,7 +25,8 @@ struct Likely {
 ///   p_i is proportional to exp(log_p_i / temperature)
 ///   top_k   the k most probable; where equals compete for the last place, the lower id wins          (1805.04833)
 ///   top_p   of what top_k left, the fewest most probable ids whose probabilities sum to at least p: the one that
-///           reaches p is kept, so that there is always one                                           (1904.09751, eq. 3)
+///           reaches p is kept, so that there is always one                                           (1904.09751, eq.
+///           3)
 ///
 /// The most probable comes first, the lower id of equals, unless nothing is cut off; then ids come in their order.
 /// Empty where every log-probability is -inf.

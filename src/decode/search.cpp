@@ -35,7 +35,10 @@ class Inference {
 class Rows {
  public:
   Rows(Stepper& stepper, Forward& run, const Tensor& first_BT)
-      : stepper_(stepper), run_(run), before_(run.rows_B), count_(first_BT.size(0)),
+      : stepper_(stepper),
+        run_(run),
+        before_(run.rows_B),
+        count_(first_BT.size(0)),
         options_(torch::dtype(torch::kLong).device(first_BT.device())) {
     if (!before_.defined()) run_.rows_B = torch::arange(count_, options_);
   }
@@ -77,7 +80,8 @@ Tensor log_probabilities(const Tensor& logits_RV, const TextIds& ids) {
 
 void check(double log_p) {
   if (std::isnan(log_p))
-    throw Error("decoding: the model gave NaN for the next token's probability; its weights or its input are not finite");
+    throw Error(
+        "decoding: the model gave NaN for the next token's probability; its weights or its input are not finite");
 }
 
 Hypothesis finished(std::vector<int64_t> ids, double log_p, double alpha) {
@@ -104,7 +108,8 @@ struct Pick {
 /// The most probable token of each row (the first of equals); eos alone where `last` says so.
 std::vector<Pick> most_probable(const Tensor& log_p_RV, const TextIds& ids, const std::vector<bool>& last) {
   const auto [best_R, token_R] = log_p_RV.max(-1);
-  const auto values = on_cpu(torch::stack({best_R, ids.eos < 0 ? best_R : log_p_RV.select(1, ids.eos)}), torch::kFloat64);
+  const auto values =
+      on_cpu(torch::stack({best_R, ids.eos < 0 ? best_R : log_p_RV.select(1, ids.eos)}), torch::kFloat64);
   const auto tokens = on_cpu(token_R, torch::kLong);
   const auto* value = values.const_data_ptr<double>();
   const auto* token = tokens.const_data_ptr<int64_t>();
@@ -118,8 +123,8 @@ std::vector<Pick> most_probable(const Tensor& log_p_RV, const TextIds& ids, cons
 }
 
 /// A token drawn for each path, which reads row `row_of[p]`.
-std::vector<Pick> drawn(const Tensor& log_p_RV, const TextIds& ids, const std::vector<bool>& last, const std::vector<int64_t>& row_of,
-                        std::vector<Path>& paths, const SearchOptions& options) {
+std::vector<Pick> drawn(const Tensor& log_p_RV, const TextIds& ids, const std::vector<bool>& last,
+                        const std::vector<int64_t>& row_of, std::vector<Path>& paths, const SearchOptions& options) {
   const auto values = on_cpu(log_p_RV, torch::kFloat64);
   const auto V = values.size(1);
   const Sampling sampling{options.temperature, options.top_k, options.top_p};
@@ -135,7 +140,8 @@ std::vector<Pick> drawn(const Tensor& log_p_RV, const TextIds& ids, const std::v
     if (row_of[p] != row_seen) {  // the paths of one row stand together
       for (int64_t id = 0; id < V; ++id) check(row[id]);
       likely = likely_tokens(row, V, sampling);
-      if (likely.empty()) throw Error("decoding: the model gives every token probability 0; its weights or its input are not finite");
+      if (likely.empty())
+        throw Error("decoding: the model gives every token probability 0; its weights or its input are not finite");
       row_seen = row_of[p];
     }
     const auto token = draw(likely, paths[p].random);
@@ -145,8 +151,8 @@ std::vector<Pick> drawn(const Tensor& log_p_RV, const TextIds& ids, const std::v
 }
 
 /// Greedy search, and sampling.
-std::vector<Hypotheses> write_paths(Stepper& stepper, Tensor ids_BT, const std::vector<int64_t>& limits, const TextIds& ids,
-                                    const SearchOptions& options, Forward& run) {
+std::vector<Hypotheses> write_paths(Stepper& stepper, Tensor ids_BT, const std::vector<int64_t>& limits,
+                                    const TextIds& ids, const SearchOptions& options, Forward& run) {
   Rows rows(stepper, run, ids_BT);
   const auto examples = on_cpu(run.rows_B, torch::kLong);
   const auto each = static_cast<std::size_t>(options.draws() ? options.n_best : 1);
@@ -162,9 +168,10 @@ std::vector<Hypotheses> write_paths(Stepper& stepper, Tensor ids_BT, const std::
   for (int64_t length = 0; !paths.empty(); ++length) {
     std::vector<bool> last;
     for (const auto& path : paths) last.push_back(length == limits[path.example]);
-    const bool all_end = ids.eos < 0 && std::find(last.begin(), last.end(), false) == last.end();  // nothing is left to be weighed
+    const bool all_end =
+        ids.eos < 0 && std::find(last.begin(), last.end(), false) == last.end();  // nothing is left to be weighed
     const auto log_p_RV = all_end ? Tensor() : log_probabilities(stepper.step(ids_BT, run), ids);
-    const auto picks = all_end            ? std::vector<Pick>(paths.size(), {ids.eos, 0})
+    const auto picks = all_end           ? std::vector<Pick>(paths.size(), {ids.eos, 0})
                        : options.draws() ? drawn(log_p_RV, ids, last, row_of, paths, options)
                                          : most_probable(log_p_RV, ids, last);
     std::vector<int64_t> from, next;
@@ -190,7 +197,8 @@ std::vector<Hypotheses> write_paths(Stepper& stepper, Tensor ids_BT, const std::
   return results;
 }
 
-/// The `count` largest of each row, on the CPU, in double; where equals compete for the last place, the lower index wins.
+/// The `count` largest of each row, on the CPU, in double; where equals compete for the last place, the lower index
+/// wins.
 std::pair<Tensor, Tensor> largest(const Tensor& x_RV, int64_t count) {
   const auto all = x_RV.size(1);
   auto [value, index] = x_RV.topk(std::min(count + 1, all), -1);
@@ -237,8 +245,8 @@ struct Beam {
   }
 };
 
-std::vector<Hypotheses> beam_search(Stepper& stepper, Tensor ids_BT, const std::vector<int64_t>& limits, const TextIds& ids,
-                                    const SearchOptions& options, Forward& run) {
+std::vector<Hypotheses> beam_search(Stepper& stepper, Tensor ids_BT, const std::vector<int64_t>& limits,
+                                    const TextIds& ids, const SearchOptions& options, Forward& run) {
   Rows rows(stepper, run, ids_BT);
   std::vector<Hypotheses> results(limits.size());
   std::vector<Beam> beams(limits.size());
@@ -273,7 +281,8 @@ std::vector<Hypotheses> beam_search(Stepper& stepper, Tensor ids_BT, const std::
           if (std::isfinite(value[i])) candidates.push_back({before + value[i], parent, index[i]});
       }
       std::sort(candidates.begin(), candidates.end());
-      if (static_cast<int64_t>(candidates.size()) > options.beam) candidates.resize(static_cast<std::size_t>(options.beam));
+      if (static_cast<int64_t>(candidates.size()) > options.beam)
+        candidates.resize(static_cast<std::size_t>(options.beam));
 
       std::vector<Live> live;
       std::vector<int64_t> from_here, next_here;
@@ -316,59 +325,82 @@ std::vector<int64_t> lengths_of(const Tensor& ids_BS, const Tensor& mask_BS) {
 
 void SearchOptions::describe(Fields& fields) {
   fields.add("beam", beam, "hypotheses kept for each example").at_least(1).means("1: greedy");
-  fields.add("length_penalty", length_penalty, "alpha: scores are log-probabilities divided by ((5 + length) / 6)^alpha")
+  fields
+      .add("length_penalty", length_penalty, "alpha: scores are log-probabilities divided by ((5 + length) / 6)^alpha")
       .at_least(0)
       .means("0: log-probabilities");
-  fields.add("temperature", temperature, "draws outputs instead: divides the logits before a token is drawn; beam counts for nothing then")
+  fields
+      .add("temperature", temperature,
+           "draws outputs instead: divides the logits before a token is drawn; beam counts for nothing then")
       .at_least(0)
       .means("0: the most probable output is looked for");
   fields.add("top_k", top_k, "draws from the k most probable tokens").at_least(0).means("0: from all");
-  fields.add("top_p", top_p, "draws from the fewest most probable tokens whose probabilities sum to p").above(0).at_most(1).means("1: from all");
+  fields.add("top_p", top_p, "draws from the fewest most probable tokens whose probabilities sum to p")
+      .above(0)
+      .at_most(1)
+      .means("1: from all");
   fields.add("seed", seed, "of the draws; each example and each of its outputs has a generator of its own").at_least(0);
-  fields.add("prefix", prefix, "text that every output begins with; it counts neither for max_length nor for scores").means("empty: none");
+  fields.add("prefix", prefix, "text that every output begins with; it counts neither for max_length nor for scores")
+      .means("empty: none");
   fields.add("n_best", n_best, "outputs for each example").at_least(1);
-  fields.add("max_length", max_length, "longest output").at_least(0).unit("tokens").means("0: from the source's length");
-  fields.add("max_length_factor", max_length_factor, "longest output: this times the source's length, and max_length_extra")
+  fields.add("max_length", max_length, "longest output")
+      .at_least(0)
+      .unit("tokens")
+      .means("0: from the source's length");
+  fields
+      .add("max_length_factor", max_length_factor,
+           "longest output: this times the source's length, and max_length_extra")
       .at_least(0);
-  fields.add("max_length_extra", max_length_extra, "longest output: tokens beyond max_length_factor times the source's length")
+  fields
+      .add("max_length_extra", max_length_extra,
+           "longest output: tokens beyond max_length_factor times the source's length")
       .at_least(0)
       .unit("tokens");
 }
 
 void SearchOptions::rules(Problems& problems) const {
   if (!draws() && (top_k > 0 || top_p < 1))
-    problems.add(top_k > 0 ? "top_k" : "top_p", "expected a temperature above 0 beside it, since it says from what is drawn; got temperature 0");
+    problems.add(top_k > 0 ? "top_k" : "top_p",
+                 "expected a temperature above 0 beside it, since it says from what is drawn; got temperature 0");
   if (!draws() && n_best > beam)
     problems.add("n_best", "expected at most beam (" + std::to_string(beam) + "), got " + std::to_string(n_best));
 }
 
 int64_t SearchOptions::limit(int64_t source_length, int64_t model_limit) const {
   if (max_length > 0) return std::min(max_length, model_limit);
-  const auto length = std::floor(max_length_factor * static_cast<double>(source_length)) + static_cast<double>(max_length_extra);
+  const auto length =
+      std::floor(max_length_factor * static_cast<double>(source_length)) + static_cast<double>(max_length_extra);
   return length < static_cast<double>(model_limit) ? static_cast<int64_t>(length) : model_limit;
 }
 
-double length_divisor(int64_t length, double alpha) { return std::pow((5.0 + static_cast<double>(length)) / 6.0, alpha); }
+double length_divisor(int64_t length, double alpha) {
+  return std::pow((5.0 + static_cast<double>(length)) / 6.0, alpha);
+}
 
-std::vector<Hypotheses> search(Stepper& stepper, const Tensor& first_BT, const std::vector<int64_t>& limits, const TextIds& ids,
-                               const SearchOptions& options, Forward& run) {
+std::vector<Hypotheses> search(Stepper& stepper, const Tensor& first_BT, const std::vector<int64_t>& limits,
+                               const TextIds& ids, const SearchOptions& options, Forward& run) {
   if (first_BT.dim() != 2 || first_BT.size(0) != static_cast<int64_t>(limits.size()))
     throw wrong_shape("search", "ids [" + std::to_string(limits.size()) + ", T]", first_BT);
   if (limits.empty()) return {};
   torch::NoGradGuard no_grad;
   if (options.draws() || options.beam == 1) return write_paths(stepper, first_BT, limits, ids, options, run);
   if (ids.eos < 0)
-    throw UsageError("search: the vocabulary has no end of text, without which texts of a beam can't be compared; expected beam 1 or a "
-                     "temperature above 0, got beam " + std::to_string(options.beam));
+    throw UsageError(
+        "search: the vocabulary has no end of text, without which texts of a beam can't be compared; expected beam 1 "
+        "or a "
+        "temperature above 0, got beam " +
+        std::to_string(options.beam));
   return beam_search(stepper, first_BT, limits, ids, options, run);
 }
 
-std::vector<Hypotheses> search(Model& model, const Batch& batch, const TextIds& ids, const SearchOptions& options, Forward& run) {
+std::vector<Hypotheses> search(Model& model, const Batch& batch, const TextIds& ids, const SearchOptions& options,
+                               Forward& run) {
   const bool has_source = batch.source_BS.defined(), has_beginning = batch.target_BT.defined();
   const auto B = has_source ? batch.source_BS.size(0) : has_beginning ? batch.target_BT.size(0) : 1;
   if (B == 0) return {};
   if (has_beginning && batch.target_mask_BT.defined() && !batch.target_mask_BT.all().item<bool>())
-    throw ShapeError("search: expected beginnings of one length, got padding among them; search those of each length alone");
+    throw ShapeError(
+        "search: expected beginnings of one length, got padding among them; search those of each length alone");
 
   const Inference inference(model);
   const auto products = model.autocast();
@@ -378,12 +410,14 @@ std::vector<Hypotheses> search(Model& model, const Batch& batch, const TextIds& 
     first_BT = has_beginning ? torch::cat({bos_B1, first_BT}, 1) : bos_B1;
   }
   if (!first_BT.defined() || first_BT.size(1) == 0)
-    throw UsageError("search: the vocabulary has no begin of text; expected a beginning of at least one token, got none");
+    throw UsageError(
+        "search: the vocabulary has no begin of text; expected a beginning of at least one token, got none");
   const auto stepper = model.stepper(batch, run);
   const auto room = stepper->max_length() - first_BT.size(1);  // the last token is read before its eos is weighed
   if (room < 0)
-    throw ShapeError("search: expected a beginning of at most " + std::to_string(stepper->max_length() - (ids.bos >= 0)) +
-                     " tokens, got " + std::to_string(first_BT.size(1) - (ids.bos >= 0)) + "; raise model.embedding.max_length");
+    throw ShapeError("search: expected a beginning of at most " +
+                     std::to_string(stepper->max_length() - (ids.bos >= 0)) + " tokens, got " +
+                     std::to_string(first_BT.size(1) - (ids.bos >= 0)) + "; raise model.embedding.max_length");
   const auto lengths = has_source ? lengths_of(batch.source_BS, batch.source_mask_BS)
                                   : std::vector<int64_t>(static_cast<std::size_t>(B), 0);
   std::vector<int64_t> limits;

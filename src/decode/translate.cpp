@@ -9,9 +9,10 @@
 
 namespace headlab {
 
-std::vector<Hypotheses> translate_ids(Model& model, const std::vector<std::vector<int64_t>>& sources, const TextIds& source,
-                                      const TextIds& target, const SearchOptions& options, int64_t max_tokens, Forward& run,
-                                      const std::vector<int64_t>& prefix, const SideOf& side_of) {
+std::vector<Hypotheses> translate_ids(Model& model, const std::vector<std::vector<int64_t>>& sources,
+                                      const TextIds& source, const TextIds& target, const SearchOptions& options,
+                                      int64_t max_tokens, Forward& run, const std::vector<int64_t>& prefix,
+                                      const SideOf& side_of) {
   if (sources.empty()) return {};
   std::vector<int64_t> lengths;
   for (const auto& text : sources) lengths.push_back(static_cast<int64_t>(text.size()) + 1);
@@ -38,7 +39,8 @@ std::vector<Hypotheses> translate_ids(Model& model, const std::vector<std::vecto
       run.rows_B = before.defined() ? before.index_select(0, rows.to(before.device())) : rows;
       Batch batch{ids_BS, mask_BS, {}, {}};
       if (side_of) batch.side = side_of(examples);
-      if (!prefix.empty()) batch.target_BT = torch::tensor(prefix, torch::kLong).to(model.device()).expand({rows.size(0), -1});
+      if (!prefix.empty())
+        batch.target_BT = torch::tensor(prefix, torch::kLong).to(model.device()).expand({rows.size(0), -1});
       auto found = search(model, batch, target, options, run);
       std::move(found.begin(), found.end(), std::back_inserter(results));
     }

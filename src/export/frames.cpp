@@ -35,17 +35,21 @@ Batch batch_of(const Tensor& frames_BTF, const Tensor& mask_BT) {
 double compare_frames(FrameEncoder& model, torch::jit::Module& loaded, int64_t B, int64_t T) {
   T = std::min(T, model.max_length());
   const auto like = torch::dtype(model.dtype()).device(model.device());
-  const auto frames = torch::randn({B, T, model.frame_width()}, named_generator(1, "export" + std::to_string(T)), torch::kFloat64).to(like);
+  const auto frames =
+      torch::randn({B, T, model.frame_width()}, named_generator(1, "export" + std::to_string(T)), torch::kFloat64)
+          .to(like);
   const auto lengths = (T - torch::arange(B).mul(2)).clamp_min(1).to(model.device());
   const auto mask = torch::arange(T, lengths.options()).unsqueeze(0).lt(lengths.unsqueeze(1));
   Forward run;
   return compare_outputs("export: full at batch " + std::to_string(B) + ", length " + std::to_string(T),
-                         model.logits(batch_of(frames, mask), run), loaded.get_method("full")({frames, mask}).toTensor());
+                         model.logits(batch_of(frames, mask), run),
+                         loaded.get_method("full")({frames, mask}).toTensor());
 }
 
 }  // namespace
 
-ExportReport export_frames(Model& model, const std::filesystem::path& path, const std::map<std::string, std::string>& files, bool absorb) {
+ExportReport export_frames(Model& model, const std::filesystem::path& path,
+                           const std::map<std::string, std::string>& files, bool absorb) {
   if (!dynamic_cast<FrameEncoder*>(&model)) throw UsageError("export: expected a model of frames, frame_encoder");
   const auto copy = std::dynamic_pointer_cast<FrameEncoder>(model.clone());
   copy->eval();

@@ -160,7 +160,8 @@ def limits_of(self, lengths: Tensor, max_length: int) -> Tensor:
         limits = lengths * 0 + max_length
     else:
         limits = torch.floor(lengths.double() * )script" +
-                real(search.max_length_factor) + " + " + real(static_cast<double>(search.max_length_extra)) + R"script().long()
+                real(search.max_length_factor) + " + " + real(static_cast<double>(search.max_length_extra)) +
+                R"script().long()
     return limits.clamp(max=self.max_length - 1)
 )script");
 }

@@ -24,7 +24,9 @@ StackState unflat(const c10::List<Tensor>& all, const StackState& like) {
   return state;
 }
 
-c10::IValue with_caches(const Tensor& logits, const StackState& state) { return c10::ivalue::Tuple::create({logits, flat(state)}); }
+c10::IValue with_caches(const Tensor& logits, const StackState& state) {
+  return c10::ivalue::Tuple::create({logits, flat(state)});
+}
 
 void absorb_maps(Model& model) {
   for (const auto& [site, mixer] : model.mixers()) mixer->absorb();
@@ -34,10 +36,12 @@ double export_tolerance(torch::Dtype type) { return type == torch::kFloat64 ? 1e
 
 double compare_outputs(const std::string& where, const Tensor& expected, const Tensor& got) {
   if (got.sizes() != expected.sizes())
-    throw Error(where + ": expected logits " + shape_text(expected) + ", got " + shape_text(got) + "; nothing was written");
+    throw Error(where + ": expected logits " + shape_text(expected) + ", got " + shape_text(got) +
+                "; nothing was written");
   // Logits of padding may be -infinity, in both alike.
   const auto same = got.eq(expected);
-  const auto difference = (got.to(torch::kFloat64) - expected.to(torch::kFloat64)).masked_fill(same, 0).abs().max().item<double>();
+  const auto difference =
+      (got.to(torch::kFloat64) - expected.to(torch::kFloat64)).masked_fill(same, 0).abs().max().item<double>();
   const auto size = std::max(1.0, expected.masked_fill(expected.isinf(), 0).abs().max().item<double>());
   const auto limit = export_tolerance(expected.scalar_type()) * size;
   if (!(difference <= limit)) {

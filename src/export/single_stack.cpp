@@ -84,8 +84,8 @@ void record_single_stack(torch::jit::Module& module, SingleStack& model, bool ge
     filled = state;
     return with_caches(model.logits_of(hidden.select(1, -1), run), state);
   });
-  record(module, "recorded_step", {"ids", "position", "caches"}, {ids.slice(1, 0, 1), torch::full({1}, T, on_device), flat(filled)},
-         [&](Inputs in) {
+  record(module, "recorded_step", {"ids", "position", "caches"},
+         {ids.slice(1, 0, 1), torch::full({1}, T, on_device), flat(filled)}, [&](Inputs in) {
            Forward run;
            auto state = unflat(in[2].toTensorList(), filled);
            const auto hidden = model.read(in[0].toTensor(), in[1].toTensor(), {}, &state, run);
@@ -99,8 +99,9 @@ double compare_single_stack(SingleStack& model, torch::jit::Module& loaded, bool
   const auto where = [&](const std::string& what, int64_t length) {
     return "export: " + what + " at batch " + std::to_string(B) + ", length " + std::to_string(length);
   };
-  const auto ids = torch::randint(model.target_vocabulary(), {B, T}, named_generator(1, "export" + std::to_string(T)), torch::kLong)
-                       .to(model.device());
+  const auto ids =
+      torch::randint(model.target_vocabulary(), {B, T}, named_generator(1, "export" + std::to_string(T)), torch::kLong)
+          .to(model.device());
   const auto lengths = (T - torch::arange(B).mul(2)).clamp_min(1).to(model.device());
   const auto mask = torch::arange(T, lengths.options()).unsqueeze(0).lt(lengths.unsqueeze(1));
   Forward run;
@@ -125,7 +126,8 @@ double compare_single_stack(SingleStack& model, torch::jit::Module& loaded, bool
 
 ExportReport export_single_stack(Model& model, const std::filesystem::path& path, const TextIds& ids,
                                  const std::map<std::string, std::string>& files, bool absorb) {
-  if (!dynamic_cast<SingleStack*>(&model)) throw UsageError("export: expected a model of one text, decoder_only or encoder_only");
+  if (!dynamic_cast<SingleStack*>(&model))
+    throw UsageError("export: expected a model of one text, decoder_only or encoder_only");
   const auto copy = std::dynamic_pointer_cast<SingleStack>(model.clone());
   copy->eval();
   for (auto& parameter : copy->parameters()) parameter.requires_grad_(false);
@@ -142,7 +144,9 @@ ExportReport export_single_stack(Model& model, const std::filesystem::path& path
   std::stringstream archive;
   {
     auto module = mirror(*written, "TextModel");
-    const auto number = [&](const std::string& name, int64_t value) { module.register_attribute(name, c10::IntType::get(), value); };
+    const auto number = [&](const std::string& name, int64_t value) {
+      module.register_attribute(name, c10::IntType::get(), value);
+    };
     number("pad", ids.pad);
     number("bos", ids.bos);
     number("eos", ids.eos);

@@ -54,18 +54,28 @@ void each_field(std::string_view message, Function field) {
     const auto tag = varint();
     const auto number = tag >> 3;
     switch (tag & 7) {
-      case 0: field(number, varint(), std::string_view()); break;
-      case 1: field(number, 0, bytes(8)); break;
-      case 2: field(number, 0, bytes(varint())); break;
-      case 5: field(number, 0, bytes(4)); break;
-      default: return;
+      case 0:
+        field(number, varint(), std::string_view());
+        break;
+      case 1:
+        field(number, 0, bytes(8));
+        break;
+      case 2:
+        field(number, 0, bytes(varint()));
+        break;
+      case 5:
+        field(number, 0, bytes(4));
+        break;
+      default:
+        return;
     }
   }
 }
 
 uint32_t little_endian(std::string_view bytes) {
   uint32_t value = 0;
-  for (std::size_t i = 0; i < 4 && i < bytes.size(); ++i) value |= static_cast<uint32_t>(static_cast<unsigned char>(bytes[i])) << (8 * i);
+  for (std::size_t i = 0; i < 4 && i < bytes.size(); ++i)
+    value |= static_cast<uint32_t>(static_cast<unsigned char>(bytes[i])) << (8 * i);
   return value;
 }
 
@@ -109,9 +119,10 @@ PieceModel read(const std::string& serialized) {
     if (number == 1) piece(bytes);
     if (number == 2) trainer(bytes);
     if (number == 3) normalizer(bytes);
-    if (number == 5) each_field(bytes, [&](uint64_t field, uint64_t, std::string_view rules) {
-      model.denormalizes = model.denormalizes || (field == 2 && !rules.empty());
-    });
+    if (number == 5)
+      each_field(bytes, [&](uint64_t field, uint64_t, std::string_view rules) {
+        model.denormalizes = model.denormalizes || (field == 2 && !rules.empty());
+      });
   });
   return model;
 }
@@ -428,7 +439,9 @@ void set_attributes(torch::jit::Module& module, const PieceModel& model, const T
     module.register_attribute(name, type, std::move(value));
   };
   const auto flag = [&](const std::string& name, bool value) { set(name, c10::BoolType::get(), value); };
-  const auto text = [&](const std::string& name, const std::string& value) { set(name, c10::StringType::get(), value); };
+  const auto text = [&](const std::string& name, const std::string& value) {
+    set(name, c10::StringType::get(), value);
+  };
   const auto number = [&](const std::string& name, double value) { set(name, c10::FloatType::get(), value); };
 
   c10::List<std::string> pieces;
@@ -474,18 +487,38 @@ void set_attributes(torch::jit::Module& module, const PieceModel& model, const T
 }
 
 const std::vector<std::string>& odd_lines() {
-  static const std::vector<std::string> lines{
-      "", " ", "a", "Die größte Übung, ärgerlich!", "u\xCC\x88" "ber A\xCC\x8A e\xCC\x81", "  two  spaces\tand a tab ",
-      "\xE3\x80\x80" "ideographic\xC2\xA0no-break\xE2\x80\x83" "em", "\xEF\xBC\xA6\xEF\xBD\x95\xEF\xBD\x8C\xEF\xBD\x8C \xEF\xAC\x81",
-      "\xE2\x96\x81" "a \xE2\x96\x81", "\xF0\x9F\x99\x82\xF0\x9F\x8E\x89 x \xF0\x9F\x99\x82", "\xE1\x84\x92\xE1\x85\xA1\xE1\x86\xAB",
-      "\xE6\xBC\xA2\xE5\xAD\x97", "zero\xE2\x80\x8Bwidth\xEF\xBB\xBF", "a\x01" "b\x7F", "<s> </s> <unk> <pad> <0x41>", "\xC3", "a\xFF\xC0\x80" "b",
-      "AaBb 0123456789 \xC2\xBD \xE2\x91\xA0 \xE2\x84\xA2"};
+  static const std::vector<std::string> lines{"",
+                                              " ",
+                                              "a",
+                                              "Die größte Übung, ärgerlich!",
+                                              "u\xCC\x88"
+                                              "ber A\xCC\x8A e\xCC\x81",
+                                              "  two  spaces\tand a tab ",
+                                              "\xE3\x80\x80"
+                                              "ideographic\xC2\xA0no-break\xE2\x80\x83"
+                                              "em",
+                                              "\xEF\xBC\xA6\xEF\xBD\x95\xEF\xBD\x8C\xEF\xBD\x8C \xEF\xAC\x81",
+                                              "\xE2\x96\x81"
+                                              "a \xE2\x96\x81",
+                                              "\xF0\x9F\x99\x82\xF0\x9F\x8E\x89 x \xF0\x9F\x99\x82",
+                                              "\xE1\x84\x92\xE1\x85\xA1\xE1\x86\xAB",
+                                              "\xE6\xBC\xA2\xE5\xAD\x97",
+                                              "zero\xE2\x80\x8Bwidth\xEF\xBB\xBF",
+                                              "a\x01"
+                                              "b\x7F",
+                                              "<s> </s> <unk> <pad> <0x41>",
+                                              "\xC3",
+                                              "a\xFF\xC0\x80"
+                                              "b",
+                                              "AaBb 0123456789 \xC2\xBD \xE2\x91\xA0 \xE2\x84\xA2"};
   return lines;
 }
 
 std::string difference(torch::jit::Module& module, const Tokenizer& tokenizer, const std::vector<std::string>& lines) {
   const auto encode = module.get_method("encode"), decode = module.get_method("decode");
-  const auto same_text = [&](const std::vector<int64_t>& ids) { return decode({ids}).toStringRef() == tokenizer.decode(ids); };
+  const auto same_text = [&](const std::vector<int64_t>& ids) {
+    return decode({ids}).toStringRef() == tokenizer.decode(ids);
+  };
   for (const auto* all : {&odd_lines(), &lines}) {
     for (const auto& line : *all) {
       const auto expected = tokenizer.encode(line);
@@ -507,7 +540,8 @@ std::string difference(torch::jit::Module& module, const Tokenizer& tokenizer, c
 
 }  // namespace
 
-ScriptedTokenizer script_tokenizer(const Tokenizer& tokenizer, const torch::jit::Module& root, const std::vector<std::string>& lines) {
+ScriptedTokenizer script_tokenizer(const Tokenizer& tokenizer, const torch::jit::Module& root,
+                                   const std::vector<std::string>& lines) {
   ScriptedTokenizer made;
   if (tokenizer.kind() != "sentencepiece") {
     made.refused = "it is a " + tokenizer.kind() + " tokenizer, and only those of SentencePiece can be";
@@ -516,7 +550,8 @@ ScriptedTokenizer script_tokenizer(const Tokenizer& tokenizer, const torch::jit:
   const auto model = read(tokenizer.serialized());
   made.refused = unsupported(model);
   if (!made.refused.empty()) return made;
-  made.module = torch::jit::Module(c10::QualifiedName("__torch__.headlab.Tokenizer"), root._ivalue()->compilation_unit(), true);
+  made.module =
+      torch::jit::Module(c10::QualifiedName("__torch__.headlab.Tokenizer"), root._ivalue()->compilation_unit(), true);
   set_attributes(made.module, model, tokenizer);
   made.module.define(std::string(common) + segmenters().at(model.type));
   made.refused = difference(made.module, tokenizer, lines);
@@ -527,7 +562,8 @@ void define_translate(torch::jit::Module& module, const std::string& defaults, c
   if (!refused.empty()) {
     std::string quoted;
     for (const char c : refused) quoted += c == '"' || c == '\\' || c == '\n' ? std::string("'") : std::string(1, c);
-    module.define("def translate(self, texts: List[str]) -> List[str]:\n    assert False, \"translate: " + quoted + "; use translate_ids\"\n    return texts\n");
+    module.define("def translate(self, texts: List[str]) -> List[str]:\n    assert False, \"translate: " + quoted +
+                  "; use translate_ids\"\n    return texts\n");
     return;
   }
   module.define(R"script(

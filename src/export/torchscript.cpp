@@ -51,8 +51,8 @@ void record_model(torch::jit::Module& module, EncoderDecoder& model, const Expor
     return with_caches(model.logits_of(hidden.select(1, -1), own), state);
   });
   const auto position = torch::full({1}, T, on_device);
-  record(module, "recorded_step", {"ids", "position", "mask", "caches"}, {target.slice(1, 0, 1), position, mask, flat(filled)},
-         [&](Stack in) {
+  record(module, "recorded_step", {"ids", "position", "mask", "caches"},
+         {target.slice(1, 0, 1), position, mask, flat(filled)}, [&](Stack in) {
            Forward own;
            auto state = unflat(in[3].toTensorList(), filled);
            const auto hidden = model.decode(in[0].toTensor(), in[1].toTensor(), {}, in[2].toTensor(), {}, &state, own);
@@ -149,7 +149,8 @@ torch::jit::Module script_of(EncoderDecoder& model, const ExportOptions& options
   module.define(methods);
   define_search(module, options.search);
   module.define(translating(options.search));
-  module.register_buffer("anchor", torch::empty({0}, torch::dtype(model.dtype()).device(model.device())));  // tells the device
+  module.register_buffer("anchor",
+                         torch::empty({0}, torch::dtype(model.dtype()).device(model.device())));  // tells the device
   no_text = add_text(module, options);
   return module;
 }
@@ -173,7 +174,8 @@ class Comparison {
     const auto first = (T + 1) / 2;
     const auto stepper = model_.stepper(batch, run);
     auto by_model = stepper->step(batch.target_BT.slice(1, 0, first), run);
-    auto after = loaded_.get_method("begin")({batch.target_BT.slice(1, 0, first), memory, batch.source_mask_BS}).toTuple();
+    auto after =
+        loaded_.get_method("begin")({batch.target_BT.slice(1, 0, first), memory, batch.source_mask_BS}).toTuple();
     compare("begin", by_model, after->elements()[0].toTensor(), B, S, first);
     for (int64_t t = first; t < T; ++t) {
       const auto next = batch.target_BT.slice(1, t, t + 1);
@@ -189,16 +191,20 @@ class Comparison {
     search.beam = beam;
     search.n_best = 1;
     for (std::size_t from = 0; from < sources.size(); from += rows) {
-      const std::vector<std::vector<int64_t>> part(sources.begin() + from, sources.begin() + std::min(from + rows, sources.size()));
+      const std::vector<std::vector<int64_t>> part(sources.begin() + from,
+                                                   sources.begin() + std::min(from + rows, sources.size()));
       Forward run;
       const auto expected = translate_ids(model_, part, options_.source, options_.target, search, 4096, run);
       std::size_t longest = 0;
       for (const auto& text : part) longest = std::max(longest, text.size());
-      auto ids = torch::full({static_cast<int64_t>(part.size()), static_cast<int64_t>(longest)}, options_.source.pad, torch::kLong);
+      auto ids = torch::full({static_cast<int64_t>(part.size()), static_cast<int64_t>(longest)}, options_.source.pad,
+                             torch::kLong);
       for (std::size_t i = 0; i < part.size(); ++i)
         std::copy(part[i].begin(), part[i].end(), ids.data_ptr<int64_t>() + i * longest);
-      const auto got = loaded_.get_method("translate_with_scores")(
-          {ids.to(model_.device()), beam, search.length_penalty, search.max_length}).toTuple();
+      const auto got = loaded_
+                           .get_method("translate_with_scores")(
+                               {ids.to(model_.device()), beam, search.length_penalty, search.max_length})
+                           .toTuple();
       const auto texts = got->elements()[0].toTensor().cpu().contiguous();
       const auto scores = got->elements()[1].toTensor().cpu();
       for (std::size_t i = 0; i < part.size(); ++i) {
@@ -208,8 +214,9 @@ class Comparison {
         const auto score = scores[static_cast<int64_t>(i)].item<double>();
         const auto& best = expected[i].front();
         if (text != best.ids && std::abs(score - best.score) > tolerance() * std::max(1.0, std::abs(best.score)))
-          throw Error("export: sentence " + std::to_string(from + i + 1) + " is translated otherwise than by the model (beam " +
-                      std::to_string(beam) + "): expected score " + std::to_string(best.score) + ", got " + std::to_string(score) +
+          throw Error("export: sentence " + std::to_string(from + i + 1) +
+                      " is translated otherwise than by the model (beam " + std::to_string(beam) +
+                      "): expected score " + std::to_string(best.score) + ", got " + std::to_string(score) +
                       "; nothing was written");
       }
     }
@@ -228,9 +235,12 @@ class Comparison {
 
  private:
   Tensor words(int64_t B, int64_t T) const {
-    const auto first = std::max({options_.source.pad, options_.source.eos, options_.target.pad, options_.target.bos, options_.target.eos}) + 1;
+    const auto first = std::max({options_.source.pad, options_.source.eos, options_.target.pad, options_.target.bos,
+                                 options_.target.eos}) +
+                       1;
     const auto last = std::min(vocabulary_, model_.target_vocabulary());
-    return torch::randint(std::min(first, last - 1), last, {B, T}, named_generator(1, "export" + std::to_string(T)), torch::kLong)
+    return torch::randint(std::min(first, last - 1), last, {B, T}, named_generator(1, "export" + std::to_string(T)),
+                          torch::kLong)
         .to(model_.device());
   }
 
@@ -290,7 +300,8 @@ ExportReport export_torchscript(Model& model, const std::filesystem::path& path,
   comparison.logits(2, 29, 31);
   auto sentences = comparison.random_sentences();
   sentences.insert(sentences.end(), options.sentences.begin(), options.sentences.end());
-  for (const auto beam : {int64_t{1}, std::max<int64_t>(options.search.beam, 2)}) comparison.translations(sentences, beam);
+  for (const auto beam : {int64_t{1}, std::max<int64_t>(options.search.beam, 2)})
+    comparison.translations(sentences, beam);
   report.sentences_compared = static_cast<int64_t>(sentences.size());
 
   const auto bytes = archive.str();

@@ -38,7 +38,9 @@ torch::jit::Module mirror(torch::nn::Module& module, const c10::QualifiedName& n
 /// Keeps the tracer from warning about values that become constants: those that matter are found by `check`.
 class QuietTracer {
  public:
-  QuietTracer() : before_(torch::jit::tracer::getTracerStateWarnMode()) { torch::jit::tracer::getTracerStateWarnMode() = false; }
+  QuietTracer() : before_(torch::jit::tracer::getTracerStateWarnMode()) {
+    torch::jit::tracer::getTracerStateWarnMode() = false;
+  }
   ~QuietTracer() { torch::jit::tracer::getTracerStateWarnMode() = before_; }
   QuietTracer(const QuietTracer&) = delete;
   QuietTracer& operator=(const QuietTracer&) = delete;
@@ -109,7 +111,8 @@ void fold(Graph& graph, torch::jit::Module& module, const std::string& method) {
   const Known known(graph, module);
   const auto is_needed = [&](Value* value) {  // by something that is not known itself
     for (const auto& use : value->uses())
-      if (use.user->kind() == c10::prim::Return || use.user->outputs().size() != 1 || !known.has(use.user->output())) return true;
+      if (use.user->kind() == c10::prim::Return || use.user->outputs().size() != 1 || !known.has(use.user->output()))
+        return true;
     return false;
   };
   std::vector<std::pair<Value*, Tensor>> folded;
@@ -122,7 +125,8 @@ void fold(Graph& graph, torch::jit::Module& module, const std::string& method) {
   for (std::size_t i = 0; i < folded.size(); ++i) {
     const auto name = method + "_constant" + std::to_string(i);
     module.register_buffer(name, folded[i].second.detach().contiguous());
-    folded[i].first->replaceAllUsesWith(graph.insertGetAttr(graph.inputs().at(0), name)->setType(c10::TensorType::get()));
+    folded[i].first->replaceAllUsesWith(
+        graph.insertGetAttr(graph.inputs().at(0), name)->setType(c10::TensorType::get()));
   }
 }
 
@@ -133,20 +137,23 @@ void check(Graph& graph, const std::string& method) {
     const auto value = torch::jit::toIValue(node->output());
     if (!value) continue;
     std::string users;
-    for (const auto& use : node->output()->uses()) users += std::string(users.empty() ? "" : ", ") + use.user->kind().toQualString();
+    for (const auto& use : node->output()->uses())
+      users += std::string(users.empty() ? "" : ", ") + use.user->kind().toQualString();
     if (value->isDevice() && !users.empty())
       throw Error("export: " + method + " names the device " + value->toDevice().str() + " (" + users +
                   "): a module makes a tensor from options with a device while recorded; make it from its inputs");
     if (value->isTensor() && (value->toTensor().dim() > 0 || !value->toTensor().is_cpu()))
-      throw Error("export: " + method + " holds a fixed tensor of " + std::to_string(value->toTensor().dim()) + " dimensions (" +
-                  users + "): a module makes it while recorded; register it as a buffer or make it from the inputs");
+      throw Error("export: " + method + " holds a fixed tensor of " + std::to_string(value->toTensor().dim()) +
+                  " dimensions (" + users +
+                  "): a module makes it while recorded; register it as a buffer or make it from the inputs");
   }
 }
 
 }  // namespace
 
 torch::jit::Module mirror(torch::nn::Module& module, const std::string& type_name) {
-  return mirror(module, c10::QualifiedName("__torch__.headlab." + type_name), std::make_shared<torch::jit::CompilationUnit>());
+  return mirror(module, c10::QualifiedName("__torch__.headlab." + type_name),
+                std::make_shared<torch::jit::CompilationUnit>());
 }
 
 void record(torch::jit::Module& mirrored, const std::string& method, const std::vector<std::string>& names,
@@ -166,7 +173,8 @@ void record(torch::jit::Module& mirrored, const std::string& method, const std::
   torch::jit::EraseShapeInformation(graph);
   check(*graph, method);
   const auto type = mirrored.type();
-  auto* added = mirrored._ivalue()->compilation_unit()->create_function(c10::QualifiedName(*type->name(), method), graph);
+  auto* added =
+      mirrored._ivalue()->compilation_unit()->create_function(c10::QualifiedName(*type->name(), method), graph);
   type->addMethod(added);
 }
 

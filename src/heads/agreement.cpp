@@ -36,8 +36,9 @@ std::optional<double> rank_correlation(const HeadScores& one, const HeadScores& 
   for (const auto& [head, value] : one.heads) {
     const auto found = other.heads.find(head);
     if (found == other.heads.end() || one.heads.size() != other.heads.size())
-      throw UsageError("agreement of scores: expected two scores of the same heads, got " + std::to_string(one.heads.size()) + " and " +
-                       std::to_string(other.heads.size()) + " heads" + (found == other.heads.end() ? ", without " + to_string(head) + " among the latter" : ""));
+      throw UsageError("agreement of scores: expected two scores of the same heads, got " +
+                       std::to_string(one.heads.size()) + " and " + std::to_string(other.heads.size()) + " heads" +
+                       (found == other.heads.end() ? ", without " + to_string(head) + " among the latter" : ""));
     a.push_back(value);
     b.push_back(found->second);
   }
@@ -55,11 +56,14 @@ std::optional<double> rank_correlation(const HeadScores& one, const HeadScores& 
 }
 
 nlohmann::ordered_json agreement(const HeadScores& one, const HeadScores& other) {
-  const auto number = [](const std::optional<double>& value) { return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(); };
+  const auto number = [](const std::optional<double>& value) {
+    return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
+  };
   nlohmann::ordered_json json{{"all", number(rank_correlation(one, other))}};
   std::set<Stack> stacks;
   for (const auto& [head, value] : one.heads) stacks.insert(head.stack);
-  for (const auto stack : stacks) json[stack_name(stack)] = number(rank_correlation(of_stack(one, stack), of_stack(other, stack)));
+  for (const auto stack : stacks)
+    json[stack_name(stack)] = number(rank_correlation(of_stack(one, stack), of_stack(other, stack)));
   return json;
 }
 

@@ -51,7 +51,8 @@ std::optional<double> HeadScores::gini() const {
 
 HeadScores HeadScores::from_json(const nlohmann::ordered_json& json, const std::string& from) {
   if (!json.is_object() || !json.contains("heads") || !json["heads"].is_object())
-    throw UsageError(from + ": expected a file of head scores: {\"method\": ..., \"heads\": {\"enc.self.0.0\": 0.1, ...}}");
+    throw UsageError(from +
+                     ": expected a file of head scores: {\"method\": ..., \"heads\": {\"enc.self.0.0\": 0.1, ...}}");
   HeadScores scores;
   scores.method = json.value("method", "");
   scores.of = json.value("of", "");
@@ -108,7 +109,8 @@ HeadTable without(HeadTable table, const HeadSet& removed) {
 HeadSet heads_in(const HeadTable& table, const std::vector<std::string>& stacks) {
   HeadSet heads;
   for (auto head : heads_of(table))
-    if (stacks.empty() || std::find(stacks.begin(), stacks.end(), stack_name(head.stack)) != stacks.end()) heads.push_back(head);
+    if (stacks.empty() || std::find(stacks.begin(), stacks.end(), stack_name(head.stack)) != stacks.end())
+      heads.push_back(head);
   return heads;
 }
 
@@ -116,8 +118,11 @@ void SelectOptions::describe(Fields& fields) {
   fields.add("fraction", fraction, "share of the heads to take").at_least(0).at_most(1);
   fields.add("count", count, "number of heads to take").at_least(0).unit("heads");
   fields.add("threshold", threshold, "take heads whose score is below this");
-  fields.add("scope", scope, "what fraction and count are of: all heads, each stack, or each layer").one_of({"global", "stack", "layer"});
-  fields.add("stacks", stacks, "take heads of these stacks alone").one_of({"enc.self", "dec.self", "dec.cross"}).means("empty: all");
+  fields.add("scope", scope, "what fraction and count are of: all heads, each stack, or each layer")
+      .one_of({"global", "stack", "layer"});
+  fields.add("stacks", stacks, "take heads of these stacks alone")
+      .one_of({"enc.self", "dec.self", "dec.cross"})
+      .means("empty: all");
   fields.add("highest", highest, "take the highest scores instead of the lowest");
 }
 

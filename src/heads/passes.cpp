@@ -27,9 +27,12 @@ const std::vector<int64_t>& heads_with_weights(const Mixer& mixer) {
 void refuse_routing(const Model& model, const std::string& who, const std::string& what, const std::string& way_out) {
   for (const auto& [site, mixer] : model.mixers()) {
     if (dynamic_cast<const SeparateHeads*>(mixer))
-      throw UsageError(who + ": " + to_string(site) + " has an attention for texts of each length, so that a head has " + what + " of some texts alone" + way_out);
+      throw UsageError(who + ": " + to_string(site) +
+                       " has an attention for texts of each length, so that a head has " + what +
+                       " of some texts alone" + way_out);
     if (const auto* attention = dynamic_cast<const Attention*>(mixer); attention && attention->routes())
-      throw UsageError(who + ": " + to_string(site) + " routes tokens to heads, so that a head has " + what + " of some tokens alone" + way_out);
+      throw UsageError(who + ": " + to_string(site) + " routes tokens to heads, so that a head has " + what +
+                       " of some tokens alone" + way_out);
   }
 }
 

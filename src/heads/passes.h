@@ -15,14 +15,17 @@ struct Examples {
   Batches batches(const Task& task) const { return first_batches(task, split, limit, max_tokens); }
 };
 
-/// Of what is known of each query of a text, [B,T], what is known of a call's: all of it, or where a model goes step by step
-/// the step's alone.
+/// Of what is known of each query of a text, [B,T], what is known of a call's: all of it, or where a model goes step by
+/// step the step's alone.
 Tensor of_queries(const Tensor& of_text_BT, const AttentionCall& call);
 
-/// The heads of a mixer that have attention weights, where taps saw any: of one with heads of two kinds, its attention's.
+/// The heads of a mixer that have attention weights, where taps saw any: of one with heads of two kinds, its
+/// attention's.
 const std::vector<int64_t>& heads_with_weights(const Mixer& mixer);
 
-/// Throws UsageError where an attention routes tokens to heads: `who` needs `what` ("weights") of every head at every token.
-void refuse_routing(const Model& model, const std::string& who, const std::string& what, const std::string& way_out = "");
+/// Throws UsageError where an attention routes tokens to heads: `who` needs `what` ("weights") of every head at every
+/// token.
+void refuse_routing(const Model& model, const std::string& who, const std::string& what,
+                    const std::string& way_out = "");
 
 }  // namespace headlab

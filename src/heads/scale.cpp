@@ -19,7 +19,8 @@ HeadScores scores_of(const std::map<Stack, Tensor>& values, const HeadTable& the
   scores.method = method;
   std::map<Stack, Tensor> on_cpu;
   for (const auto& [stack, tensor] : values) on_cpu[stack] = tensor.detach().to(torch::kCPU, torch::kFloat64);
-  for (auto head : heads_of(there)) scores.heads[head] = on_cpu.at(head.stack).index({head.layer, head.head}).item<double>();
+  for (auto head : heads_of(there))
+    scores.heads[head] = on_cpu.at(head.stack).index({head.layer, head.head}).item<double>();
   return scores;
 }
 

@@ -48,9 +48,11 @@ nlohmann::ordered_json CouplingsMeasure::measure(Model& model, const Task& task,
   for (const auto& [site, mixer] : model.mixers()) {
     const auto* attention = dynamic_cast<const Attention*>(mixer);
     if (!attention || attention->heads().empty()) continue;
-    if (const auto* mix = dynamic_cast<const RoutedMix*>(attention->named_children()["mix"].get())) seen.of[site] = {attention, mix};
+    if (const auto* mix = dynamic_cast<const RoutedMix*>(attention->named_children()["mix"].get()))
+      seen.of[site] = {attention, mix};
   }
-  if (seen.of.empty()) throw UsageError("couplings: expected a model with a mix that routes, dynamic_capsules for instance");
+  if (seen.of.empty())
+    throw UsageError("couplings: expected a model with a mix that routes, dynamic_capsules for instance");
   for (const auto& chosen : options_.batches(task)) {
     const auto inputs = task.batch(options_.split, chosen, model.device()).inputs;
     const auto read = readings_of(inputs);
@@ -63,7 +65,8 @@ nlohmann::ordered_json CouplingsMeasure::measure(Model& model, const Task& task,
   nlohmann::ordered_json result{{"attentions", nlohmann::ordered_json::object()}};
   double entropy = 0, of_uniform = 0;
   for (const auto& [site, one] : seen.of) {
-    const auto mean = one.entropy / one.count, part = one.uniform > 0 ? mean / one.uniform : 1.0;  // one capsule: all is uniform
+    const auto mean = one.entropy / one.count,
+               part = one.uniform > 0 ? mean / one.uniform : 1.0;  // one capsule: all is uniform
     result["attentions"][to_string(site)] = {{"entropy", mean}, {"of_uniform", part}};
     entropy += mean;
     of_uniform += part;

@@ -52,7 +52,8 @@ nlohmann::ordered_json ExpertsMeasure::measure(Model& model, const Task& task, u
   const Mode evaluating(model, false);
   Picks seen;
   for (const auto& [site, mixer] : model.mixers())
-    if (const auto* attention = dynamic_cast<const Attention*>(mixer); attention && attention->options().project.type() == "experts" && !attention->heads().empty())
+    if (const auto* attention = dynamic_cast<const Attention*>(mixer);
+        attention && attention->options().project.type() == "experts" && !attention->heads().empty())
       seen.routed[site] = attention;
   if (seen.routed.empty()) throw UsageError("experts: expected a model whose attention has the gate route_experts");
   std::map<Site, Pairs> pairs;
@@ -75,7 +76,8 @@ nlohmann::ordered_json ExpertsMeasure::measure(Model& model, const Task& task, u
         const auto id = ids.data_ptr<int64_t>()[n];
         if (!there.data_ptr<bool>()[n] || id == ends.bos || id == ends.eos) continue;
         for (int64_t i = 0; i < k; ++i)
-          pairs[site][{options_.modulo > 0 ? id % options_.modulo : id, heads[static_cast<std::size_t>(picks_BTk.data_ptr<int64_t>()[n * k + i])]}] += 1;
+          pairs[site][{options_.modulo > 0 ? id % options_.modulo : id,
+                       heads[static_cast<std::size_t>(picks_BTk.data_ptr<int64_t>()[n * k + i])]}] += 1;
       }
     }
   }

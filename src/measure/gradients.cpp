@@ -36,9 +36,11 @@ nlohmann::ordered_json GradientMeasure::measure(Model& model, const Task& task, 
     const auto& name = parameters[i].first;
     const auto at = name.find(".layers.");
     if (at == std::string::npos || !gradients[i].defined()) continue;
-    squares[name.substr(0, at)][std::stoll(name.substr(at + 8))] += gradients[i].to(torch::kFloat64).square().sum().item<double>();
+    squares[name.substr(0, at)][std::stoll(name.substr(at + 8))] +=
+        gradients[i].to(torch::kFloat64).square().sum().item<double>();
   }
-  nlohmann::ordered_json result{{"loss", loss.item<double>()}, {"layers", nlohmann::ordered_json::object()},
+  nlohmann::ordered_json result{{"loss", loss.item<double>()},
+                                {"layers", nlohmann::ordered_json::object()},
                                 {"last_over_first", nlohmann::ordered_json::object()}};
   for (const auto& [stack, layers] : squares) {
     auto norms = nlohmann::ordered_json::array();

@@ -19,12 +19,14 @@ Found found_in(const Model& model) {
   for (const auto& [site, mixer] : model.mixers()) {
     if (const auto* separate = dynamic_cast<const SeparateHeads*>(mixer)) {
       found.bins = &separate->bins();
-      for (const auto& attention : separate->attentions()) found.core.push_back(static_cast<double>(attention->shape().original_heads * attention->shape().head_width));
+      for (const auto& attention : separate->attentions())
+        found.core.push_back(static_cast<double>(attention->shape().original_heads * attention->shape().head_width));
     } else if (const auto* attention = dynamic_cast<const Attention*>(mixer)) {
       for (const auto& gate : attention->gate_list())
         if (const auto* by_length = dynamic_cast<const HeadsByLength*>(gate.get())) {
           found.bins = &by_length->bins();
-          for (const auto heads : found.bins->heads) found.core.push_back(static_cast<double>(heads * attention->shape().head_width));
+          for (const auto heads : found.bins->heads)
+            found.core.push_back(static_cast<double>(heads * attention->shape().head_width));
           break;
         }
     }
@@ -66,7 +68,8 @@ nlohmann::ordered_json HeadsByLengthMeasure::measure(Model& model, const Task& t
       totals.add(batch, target_logits(model, batch, run));
       texts[bin] += static_cast<double>(examples.size());
     }
-    const auto name = bin < found.bins->thresholds.size() ? std::to_string(found.bins->thresholds[bin]) : std::string("longer");
+    const auto name =
+        bin < found.bins->thresholds.size() ? std::to_string(found.bins->thresholds[bin]) : std::string("longer");
     auto& one = result["lengths"][name] = {{"texts", texts[bin]}, {"heads", found.bins->heads[bin]}};
     if (totals.tokens > 0) one.update({{"accuracy", totals.accuracy()}, {"loss", totals.loss()}});
   }

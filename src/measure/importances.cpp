@@ -19,9 +19,12 @@ nlohmann::ordered_json ImportancesMeasure::measure(Model& model, const Task& tas
     all += kl;
     attentions[to_string(site)]["kl"] = kl;
     for (std::size_t i = 0; i < mixer->heads().size(); ++i)
-      heads[to_string(HeadId{site.stack, site.layer, mixer->heads()[i]})] = {{"importance", mean.importance_H[i]}, {"kl", mean.kl_H[i]}};
+      heads[to_string(HeadId{site.stack, site.layer, mixer->heads()[i]})] = {{"importance", mean.importance_H[i]},
+                                                                             {"kl", mean.kl_H[i]}};
   }
-  return {{"kl", all / static_cast<double>(means.size())}, {"attentions", std::move(attentions)}, {"heads", std::move(heads)}};
+  return {{"kl", all / static_cast<double>(means.size())},
+          {"attentions", std::move(attentions)},
+          {"heads", std::move(heads)}};
 }
 
 }  // namespace headlab

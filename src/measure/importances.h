@@ -10,7 +10,7 @@ struct ImportancesOptions : Described<ImportancesOptions>, Examples {
   void describe(Fields& fields) override { describe_examples(fields); }
 };
 
-/// How far the importances of the gates `dynamic_importance` are from uniform, in nats, over real tokens.          (2108.01377)
+/// How far the importances of the gates `dynamic_importance` are from uniform, in nats, over real tokens. (2108.01377)
 /// {"kl": mean over attentions, "attentions": {"enc.self.0": {"kl": mean of KL(a || uniform) <= ln H}},
 ///  "heads": {"enc.self.0.1": {"importance": mean of a_h, "kl": mean of a_h ln(H a_h), its part of the sum}}}
 /// In evaluation mode. Throws UsageError where no attention has such a gate.

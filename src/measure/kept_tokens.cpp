@@ -35,7 +35,8 @@ struct Kept : Tap {
       const auto n_G = held_GT.sum(1), picked_G = n_G.slice(0, gate->shared());
       sum.cache += n_G.sum().item<double>() / (G * T);
       sum.access += (held_GT.select(1, -1) * n_G).sum().item<double>() / (G * T);
-      sum.pairs += call->see.causal ? (n_G * (n_G + 1)).sum().item<double>() / (G * T * (T + 1)) : n_G.square().sum().item<double>() / (G * T * T);
+      sum.pairs += call->see.causal ? (n_G * (n_G + 1)).sum().item<double>() / (G * T * (T + 1))
+                                    : n_G.square().sum().item<double>() / (G * T * T);
       const auto mean = picked_G.mean();
       sum.cv2 += picked_G.size(0) > 0 ? ((picked_G - mean).square().mean() / mean.square()).item<double>() : 0;
       sum.load_G = sum.load_G.defined() ? sum.load_G + n_G / T : n_G / T;
@@ -65,7 +66,8 @@ nlohmann::ordered_json KeptTokensMeasure::measure(Model& model, const Task& task
     model.hidden(inputs, run);
     kept.texts += static_cast<double>(chosen.size());
   }
-  nlohmann::ordered_json result{{"cache", 0.0}, {"access", 0.0}, {"pairs", 0.0}, {"cv2", 0.0}, {"attentions", nlohmann::ordered_json::object()}};
+  nlohmann::ordered_json result{
+      {"cache", 0.0}, {"access", 0.0}, {"pairs", 0.0}, {"cv2", 0.0}, {"attentions", nlohmann::ordered_json::object()}};
   for (const auto& [site, sum] : kept.sums) {
     auto& one = result["attentions"][to_string(site)];
     const auto tell = [&](const char* name, double of_texts) {

@@ -14,14 +14,16 @@ using Json = nlohmann::ordered_json;
 
 /// Sums over batches of how alike heads are, by attention.
 struct LikenessSums : Tap {
-  explicit LikenessSums(const LikenessMeasureOptions& options) : options(options), place(place_of_likeness(options.on)) {}
+  explicit LikenessSums(const LikenessMeasureOptions& options)
+      : options(options), place(place_of_likeness(options.on)) {}
   const LikenessMeasureOptions& options;
   At place;
   std::map<Site, Tensor> sum, pairs_HH, count;
 
   bool wants(At at, Site) const override { return at == place; }
   Tensor see(At at, Site site, Tensor value, const AttentionCall* call) override {
-    const auto found = likeness(options.form, likeness_vectors(at, value, *call), likeness_mask(at, *call), /*with_pairs=*/true);
+    const auto found =
+        likeness(options.form, likeness_vectors(at, value, *call), likeness_mask(at, *call), /*with_pairs=*/true);
     if (!found.sum.defined()) return value;
     const auto add = [&](std::map<Site, Tensor>& all, const Tensor& more) {
       const auto wide = more.to(torch::kFloat64).cpu();
@@ -34,8 +36,8 @@ struct LikenessSums : Tap {
   }
 };
 
-/// The gradient of each head's own entries of a parameter, in one order for all; empty: heads have none of it. Keys and values
-/// are a head's own where no other head reads its group.
+/// The gradient of each head's own entries of a parameter, in one order for all; empty: heads have none of it. Keys and
+/// values are a head's own where no other head reads its group.
 std::vector<Tensor> own_parts(const Mixer& mixer, const std::string& parameter, const Tensor& gradient) {
   const auto H = static_cast<int64_t>(mixer.heads().size());
   std::vector<int64_t> group_of;
@@ -59,7 +61,8 @@ void add_heads(Json& heads, Site site, const std::vector<int64_t>& names, const 
   if (of_pairs_HH.size(0) != static_cast<int64_t>(names.size())) return;  // groups that heads share
   const auto others = (of_pairs_HH.sum(1) - of_pairs_HH.diagonal()) / static_cast<double>(names.size() - 1);
   for (std::size_t h = 0; h < names.size(); ++h)
-    heads[to_string(HeadId{site.stack, site.layer, names[h]})] = {{key, others[static_cast<int64_t>(h)].item<double>()}};
+    heads[to_string(HeadId{site.stack, site.layer, names[h]})] = {
+        {key, others[static_cast<int64_t>(h)].item<double>()}};
 }
 
 }  // namespace
@@ -67,7 +70,8 @@ void add_heads(Json& heads, Site site, const std::vector<int64_t>& names, const 
 void LikenessMeasureOptions::describe(Fields& fields) {
   describe_examples(fields);
   fields.add("on", on, "what of heads is compared").one_of(likeness_places());
-  fields.add("form", form, "how alike two heads are: cosine, its square, or the squared correlation over time").one_of(likeness_forms());
+  fields.add("form", form, "how alike two heads are: cosine, its square, or the squared correlation over time")
+      .one_of(likeness_forms());
 }
 
 Json LikenessMeasure::measure(Model& model, const Task& task, uint64_t) {
@@ -107,7 +111,9 @@ Json HeadGradientsMeasure::measure(Model& model, const Task& task, uint64_t seed
       std::vector<std::vector<Tensor>> parts(static_cast<std::size_t>(H));
       for (const auto& item : mixer->named_parameters()) {
         if (!item.value().requires_grad()) continue;
-        const auto gradient = torch::autograd::grad({loss}, {item.value()}, {}, /*retain_graph=*/true, false, /*allow_unused=*/true).front();
+        const auto gradient =
+            torch::autograd::grad({loss}, {item.value()}, {}, /*retain_graph=*/true, false, /*allow_unused=*/true)
+                .front();
         if (!gradient.defined()) continue;
         const auto own = own_parts(*mixer, item.key(), gradient);
         for (std::size_t h = 0; h < own.size(); ++h) parts[h].push_back(own[h]);

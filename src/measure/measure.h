@@ -28,7 +28,8 @@ struct ScoreMeasureOptions : Described<ScoreMeasureOptions> {
 ///   "variance", "scaled_variance": of all s and c s
 ///   "expected": K ((sigma^2 + m_q^2)(sigma^2 + m_k^2) - m_q^2 m_k^2), which is K sigma^4 for means of 0
 ///   "largest_weight": mean over queries of max_S softmax_S(c s)
-///   "gradient": mean over queries of the Frobenius norm of d softmax(c s) / d (c s), which is 0 where softmax saturates
+///   "gradient": mean over queries of the Frobenius norm of d softmax(c s) / d (c s), which is 0 where softmax
+///   saturates
 /// Pairs are drawn anew for each score, so that scores are independent. Uses neither the model nor the task.
 class ScoreMeasure : public Measure {
  public:
@@ -45,8 +46,9 @@ struct GradientMeasureOptions : Described<GradientMeasureOptions> {
   void describe(Fields& fields) override;
 };
 
-/// The l2 norm of the loss's gradient over the parameters of each layer, on the first examples of a split, in evaluation
-/// mode: {"loss", "layers": {"encoder": [norm a layer], "decoder": [...]}, "last_over_first": {"encoder": ..., ...}}.
+/// The l2 norm of the loss's gradient over the parameters of each layer, on the first examples of a split, in
+/// evaluation mode: {"loss", "layers": {"encoder": [norm a layer], "decoder": [...]}, "last_over_first": {"encoder":
+/// ..., ...}}.
 class GradientMeasure : public Measure {
  public:
   explicit GradientMeasure(const GradientMeasureOptions& options) : options_(options) {}

@@ -20,7 +20,8 @@ struct LargestPlaces : Tap {
   Tensor see(At, Site site, Tensor weights_BHTS, const AttentionCall* call) override {
     const auto& keys = site.stack == Stack::dec_self ? target_BT : source_BS;
     const auto of_tokens = weights_BHTS.slice(-1, call->ahead);
-    const auto seen = keys.defined() ? of_tokens.masked_fill(keys.logical_not().unsqueeze(1).unsqueeze(1), -1) : of_tokens;
+    const auto seen =
+        keys.defined() ? of_tokens.masked_fill(keys.logical_not().unsqueeze(1).unsqueeze(1), -1) : of_tokens;
     const auto places_BHT = seen.argmax(-1).to(torch::kCPU);
     of[site] = of.count(site) ? torch::cat({of[site], places_BHT}, 2) : places_BHT;  // step by step, or all at once
     return weights_BHTS;
@@ -58,7 +59,9 @@ std::vector<int64_t> frequencies(const Task& task, int64_t max_tokens) {
   for (const auto& chosen : first_batches(task, "train", examples, max_tokens)) {
     const auto inputs = task.batch("train", chosen, torch::kCPU).inputs;
     const auto read = readings_of(inputs);
-    const auto counts = (read.source_mask_BS.defined() ? read.source_BS.masked_select(read.source_mask_BS) : read.source_BS.flatten()).bincount();
+    const auto counts =
+        (read.source_mask_BS.defined() ? read.source_BS.masked_select(read.source_mask_BS) : read.source_BS.flatten())
+            .bincount();
     if (counts.numel() > static_cast<int64_t>(times.size())) times.resize(static_cast<std::size_t>(counts.numel()));
     for (int64_t id = 0; id < counts.numel(); ++id) times[static_cast<std::size_t>(id)] += counts[id].item<int64_t>();
   }
@@ -72,9 +75,16 @@ double share(int64_t count, int64_t of) { return of == 0 ? 0 : static_cast<doubl
 void RolesOptions::describe(Fields& fields) {
   describe_examples(fields);
   fields.add("relations", relations, "dependency relations that a head may follow");
-  fields.add("positional", positional, "share of tokens at one offset, from which on a head is positional").at_least(0).at_most(1);
-  fields.add("syntactic", syntactic, "how much more often than the best offset a head finds a relation, to be syntactic").at_least(0).at_most(1);
-  fields.add("rare", rare, "share of tokens that look at the rarest, from which on a head is of rare words").at_least(0).at_most(1);
+  fields.add("positional", positional, "share of tokens at one offset, from which on a head is positional")
+      .at_least(0)
+      .at_most(1);
+  fields
+      .add("syntactic", syntactic, "how much more often than the best offset a head finds a relation, to be syntactic")
+      .at_least(0)
+      .at_most(1);
+  fields.add("rare", rare, "share of tokens that look at the rarest, from which on a head is of rare words")
+      .at_least(0)
+      .at_most(1);
 }
 
 nlohmann::ordered_json RolesMeasure::measure(Model& model, const Task& task, uint64_t) {
@@ -101,15 +111,20 @@ nlohmann::ordered_json RolesMeasure::measure(Model& model, const Task& task, uin
     run.taps = {&seen};
     model.hidden(inputs, run);
     const auto source = read.source_BS.to(torch::kCPU), target = read.target_BT.to(torch::kCPU);
-    const auto there = [](const Tensor& mask, int64_t b, int64_t t) { return !mask.defined() || mask[b][t].item<bool>(); };
+    const auto there = [](const Tensor& mask, int64_t b, int64_t t) {
+      return !mask.defined() || mask[b][t].item<bool>();
+    };
 
     for (std::size_t b = 0; b < chosen.size(); ++b) {
       const auto row = static_cast<int64_t>(b);
       // The rarest tokens of the text, ends left out.
       int64_t least = -1;
       std::vector<int64_t> id_at;
-      for (int64_t s = 0; s < source.size(1) && there(seen.source_BS, row, s); ++s) id_at.push_back(source[row][s].item<int64_t>());
-      const auto frequency = [&](int64_t id) { return id < static_cast<int64_t>(times.size()) ? times[static_cast<std::size_t>(id)] : 0; };
+      for (int64_t s = 0; s < source.size(1) && there(seen.source_BS, row, s); ++s)
+        id_at.push_back(source[row][s].item<int64_t>());
+      const auto frequency = [&](int64_t id) {
+        return id < static_cast<int64_t>(times.size()) ? times[static_cast<std::size_t>(id)] : 0;
+      };
       for (const auto id : id_at)
         if (id != source_eos && (least < 0 || frequency(id) < least)) least = frequency(id);
       const auto* tree = trees.empty() ? nullptr : &trees.at(static_cast<std::size_t>(chosen[b]));
@@ -145,7 +160,8 @@ nlohmann::ordered_json RolesMeasure::measure(Model& model, const Task& task, uin
           }
           for (std::size_t d = 0; encoder && d < directions.size(); ++d)
             for (const auto& [from, to] : pairs[d])
-              count.right[d] += tree->word_at[static_cast<std::size_t>(place[tree->first[static_cast<std::size_t>(from)]])] == to;
+              count.right[d] +=
+                  tree->word_at[static_cast<std::size_t>(place[tree->first[static_cast<std::size_t>(from)]])] == to;
         }
       }
     }
@@ -163,10 +179,12 @@ nlohmann::ordered_json RolesMeasure::measure(Model& model, const Task& task, uin
       one["role"] = what;
     };
     if (!count.offsets.empty()) {
-      const auto most = std::max_element(count.offsets.begin(), count.offsets.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+      const auto most = std::max_element(count.offsets.begin(), count.offsets.end(),
+                                         [](const auto& a, const auto& b) { return a.second < b.second; });
       one["offset"] = most->first;
       one["offset_share"] = share(most->second, count.tokens);
-      if (share(most->second, count.tokens) >= options_.positional) is("positional", "positional " + std::string(most->first > 0 ? "+" : "") + std::to_string(most->first));
+      if (share(most->second, count.tokens) >= options_.positional)
+        is("positional", "positional " + std::string(most->first > 0 ? "+" : "") + std::to_string(most->first));
     }
     if (head.stack == Stack::enc_self && !trees.empty()) {
       double most = -2;

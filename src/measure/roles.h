@@ -15,9 +15,12 @@ struct RolesOptions : Described<RolesOptions>, Examples {
 /// What each head looks at: where its largest weight lies, token by token.          (1905.09418, section 5)
 ///
 ///   positional   at one offset from the token, for at least `positional` of the tokens (self-attention)
-///   syntactic    from a word's first token at any token of its head, or from the head at it, for one of `relations`: more often
-///                by `syntactic` than the best fixed offset between words would be right (encoder; where the task knows trees)
-///   rare         at the token of the text that is rarest in the training data, for at least `rare` of the tokens (encoder and
+///   syntactic    from a word's first token at any token of its head, or from the head at it, for one of `relations`:
+///   more often
+///                by `syntactic` than the best fixed offset between words would be right (encoder; where the task knows
+///                trees)
+///   rare         at the token of the text that is rarest in the training data, for at least `rare` of the tokens
+///   (encoder and
 ///                cross-attention; ties count)
 ///
 /// Padding is left out, and ends of text as queries. A head's role is the first of these that it has, or "".

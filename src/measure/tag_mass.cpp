@@ -56,7 +56,8 @@ nlohmann::ordered_json TagMassMeasure::measure(Model& model, const Task& task, u
   for (const auto& chosen : options_.batches(task)) {
     const auto batch = tagging->collect(options_.split, chosen, model.device());
     const auto& ids_BT = batch.inputs.target_BT;
-    tap.there_BT = batch.inputs.target_mask_BT.defined() ? batch.inputs.target_mask_BT : torch::ones_like(ids_BT, torch::kBool);
+    tap.there_BT =
+        batch.inputs.target_mask_BT.defined() ? batch.inputs.target_mask_BT : torch::ones_like(ids_BT, torch::kBool);
     tap.tag_BT = torch::full_like(ids_BT, -1).view(-1).index_copy(0, batch.rows_N, batch.targets_N).view_as(ids_BT);
     queries += static_cast<double>(tap.there_BT.sum().item<int64_t>());
     times_C += batch.targets_N.bincount({}, tap.tags).to(torch::kCPU, torch::kFloat64);
@@ -81,7 +82,8 @@ nlohmann::ordered_json TagMassMeasure::measure(Model& model, const Task& task, u
           head["offset_mass"] = mass;
         }
       for (int64_t c = 0; c < tap.tags; ++c) {
-        const auto mass = tap.on_tag_HC.at(site)[position][c].item<double>() / queries, of = share[labels.name(c)].get<double>();
+        const auto mass = tap.on_tag_HC.at(site)[position][c].item<double>() / queries,
+                   of = share[labels.name(c)].get<double>();
         head["mass"][labels.name(c)] = mass;
         if (of == 0) continue;
         head["lift"][labels.name(c)] = mass / of;
@@ -93,7 +95,11 @@ nlohmann::ordered_json TagMassMeasure::measure(Model& model, const Task& task, u
     }
   }
   const auto count = static_cast<double>(std::max<std::size_t>(heads.size(), 1));
-  return {{"heads", heads}, {"share", share}, {"offset_mass", offsets / count}, {"largest_lift", lifts / count}, {"queries", queries}};
+  return {{"heads", heads},
+          {"share", share},
+          {"offset_mass", offsets / count},
+          {"largest_lift", lifts / count},
+          {"queries", queries}};
 }
 
 }  // namespace headlab

@@ -10,8 +10,9 @@ struct TagMassOptions : Described<TagMassOptions>, Examples {
   void describe(Fields& fields) override;
 };
 
-/// Where the attention weights of a head lie (1911.03898): at one offset from the token, and on words of each tag (parts of
-/// speech, or names), in self-attentions of a model of the task tagging. With weights A, over all tokens t that are there:
+/// Where the attention weights of a head lie (1911.03898): at one offset from the token, and on words of each tag
+/// (parts of speech, or names), in self-attentions of a model of the task tagging. With weights A, over all tokens t
+/// that are there:
 ///
 ///   offset_mass   max_d mean_t A[t, t+d], where a place outside the text counts as 0; "offset" is that d
 ///   mass(c)       mean_t sum_s A[t,s] [s is the first token of a word tagged c]

@@ -23,10 +23,11 @@ nlohmann::ordered_json TimeMeasure::measure(Model& model, const Task& task, uint
   std::vector<double> fastest;
   for (const auto length : options_.lengths) {
     if (length > model.max_length())
-      throw ShapeError("measure.time.lengths: expected at most model.embedding.max_length (" + std::to_string(model.max_length()) +
-                       "), got " + std::to_string(length));
+      throw ShapeError("measure.time.lengths: expected at most model.embedding.max_length (" +
+                       std::to_string(model.max_length()) + "), got " + std::to_string(length));
     const auto ids = [&](const std::string& name, int64_t vocabulary) {
-      return torch::randint(std::max<int64_t>(vocabulary, 1), {options_.rows, length}, named_generator(seed, name), torch::dtype(torch::kLong))
+      return torch::randint(std::max<int64_t>(vocabulary, 1), {options_.rows, length}, named_generator(seed, name),
+                            torch::dtype(torch::kLong))
           .to(model.device());
     };
     Batch batch;
@@ -45,8 +46,9 @@ nlohmann::ordered_json TimeMeasure::measure(Model& model, const Task& task, uint
   }
   result["longest"] = fastest.back();
   if (fastest.size() > 1)
-    result["exponent"] = std::log(fastest.back() / fastest.front()) /
-                         std::log(static_cast<double>(options_.lengths.back()) / static_cast<double>(options_.lengths.front()));
+    result["exponent"] =
+        std::log(fastest.back() / fastest.front()) /
+        std::log(static_cast<double>(options_.lengths.back()) / static_cast<double>(options_.lengths.front()));
   return result;
 }
 

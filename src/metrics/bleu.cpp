@@ -160,7 +160,8 @@ void BleuOptions::describe(Fields& fields) {
   fields.add("tokenizer", tokenizer, "13a as in the NIST evaluations; char for scripts without spaces; none: spaces")
       .one_of({"13a", "char", "none"});
   fields.add("smoothing", smoothing, "what orders without a match count").one_of({"exp", "floor", "add-k", "none"});
-  fields.add("smoothing_value", smoothing_value, "what floor puts and add-k adds").at_least(0)
+  fields.add("smoothing_value", smoothing_value, "what floor puts and add-k adds")
+      .at_least(0)
       .means("absent: 0.1 for floor, 1 for add-k");
   fields.add("effective_order", effective_order, "leave out the orders that a text is too short for");
   fields.add("lower_case", lower_case, "compare without case");
@@ -179,9 +180,9 @@ double BleuScore::ratio() const {
 std::string BleuScore::text(int decimals) const {
   std::string by_order;
   for (const double p : precisions) by_order += (by_order.empty() ? "" : "/") + fixed(p, 1);
-  return fixed(score, decimals) + " " + by_order + " (BP = " + fixed(brevity_penalty, 3) + " ratio = " +
-         fixed(ratio(), 3) + " hyp_len = " + std::to_string(hypothesis_length) + " ref_len = " +
-         std::to_string(reference_length) + ")";
+  return fixed(score, decimals) + " " + by_order + " (BP = " + fixed(brevity_penalty, 3) +
+         " ratio = " + fixed(ratio(), 3) + " hyp_len = " + std::to_string(hypothesis_length) +
+         " ref_len = " + std::to_string(reference_length) + ")";
 }
 
 BleuScore Bleu::corpus(const std::vector<std::string>& hypotheses,

@@ -24,11 +24,11 @@ struct BleuOptions : Described<BleuOptions> {
 };
 
 struct BleuScore {
-  double score = 0;                      // 0 to 100
-  std::array<double, 4> precisions{};    // of 1-grams to 4-grams, smoothed, 0 to 100
-  double brevity_penalty = 1;            // exp(1 - r/h) for h < r, else 1
+  double score = 0;                                     // 0 to 100
+  std::array<double, 4> precisions{};                   // of 1-grams to 4-grams, smoothed, 0 to 100
+  double brevity_penalty = 1;                           // exp(1 - r/h) for h < r, else 1
   int64_t hypothesis_length = 0, reference_length = 0;  // tokens; of several references, the length closest to h
-  double ratio() const;                  // h/r, 0 for empty references
+  double ratio() const;                                 // h/r, 0 for empty references
   /// As sacreBLEU prints it: "34.21 66.7/50.0/25.0/16.4 (BP = 1.000 ratio = 1.020 hyp_len = 51 ref_len = 50)".
   std::string text(int decimals = 2) const;
 };

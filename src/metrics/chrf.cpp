@@ -99,7 +99,9 @@ class Segment {
 
 void ChrfOptions::describe(Fields& fields) {
   fields.add("char_order", char_order, "longest n-grams of characters").at_least(1).unit("characters");
-  fields.add("word_order", word_order, "longest n-grams of words; 2 is chrF++").at_least(0).unit("words")
+  fields.add("word_order", word_order, "longest n-grams of words; 2 is chrF++")
+      .at_least(0)
+      .unit("words")
       .means("0: none");
   fields.add("beta", beta, "recall counts beta times as much as precision").at_least(1);
   fields.add("lower_case", lower_case, "compare without case");

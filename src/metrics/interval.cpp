@@ -24,7 +24,8 @@ double central_share(double t, int64_t freedom) {
 }  // namespace
 
 double student_quantile(int64_t freedom) {
-  if (freedom < 1) throw Error("student_quantile: expected at least 1 degree of freedom, got " + std::to_string(freedom));
+  if (freedom < 1)
+    throw Error("student_quantile: expected at least 1 degree of freedom, got " + std::to_string(freedom));
   double low = 1.9, high = 13;  // all quantiles lie between those of infinity and of 1
   for (int i = 0; i < 60; ++i) {
     const double middle = (low + high) / 2;
@@ -40,7 +41,9 @@ Interval mean_interval(const std::vector<double>& values) {
   for (double value : values) interval.mean += value / n;
   double squares = 0;
   for (double value : values) squares += (value - interval.mean) * (value - interval.mean);
-  const double half = values.size() == 1 ? 0 : student_quantile(static_cast<int64_t>(values.size()) - 1) * std::sqrt(squares / (n - 1) / n);
+  const double half =
+      values.size() == 1 ? 0
+                         : student_quantile(static_cast<int64_t>(values.size()) - 1) * std::sqrt(squares / (n - 1) / n);
   interval.low = interval.mean - half;
   interval.high = interval.mean + half;
   return interval;

@@ -36,25 +36,32 @@ std::string Chart::html() const {
       points.push_back({x, std::isfinite(y) ? json(y) : json()});
       any = any || std::isfinite(y);
     }
-    drawn_lines.push_back({{"name", line.name}, {"colour", line.colour}, {"pattern", std::clamp(line.pattern, 0, patterns - 1)}, {"faint", line.faint},
-                           {"marks", line.marks}, {"points", points}});
+    drawn_lines.push_back({{"name", line.name},
+                           {"colour", line.colour},
+                           {"pattern", std::clamp(line.pattern, 0, patterns - 1)},
+                           {"faint", line.faint},
+                           {"marks", line.marks},
+                           {"points", points}});
     if (line.points.empty() || line.faint) continue;
     auto& [first_x, first_y] = line.points.front();
     auto& [last_x, last_y] = line.points.back();
-    summary += "; " + line.name + ": " + significant(first_y, 4) + " at " + significant(first_x, 6) + ", " + significant(last_y, 4) + " at " +
-               significant(last_x, 6);
+    summary += "; " + line.name + ": " + significant(first_y, 4) + " at " + significant(first_x, 6) + ", " +
+               significant(last_y, 4) + " at " + significant(last_x, 6);
   }
   for (auto& band : bands) {
     auto ranges = json::array();
     for (auto& range : band.ranges)
       if (std::isfinite(range.low) && std::isfinite(range.high)) ranges.push_back({range.x, range.low, range.high});
     any = any || !ranges.empty();
-    if (!ranges.empty()) drawn_bands.push_back({{"name", band.name}, {"of", band.of}, {"colour", band.colour}, {"ranges", ranges}});
+    if (!ranges.empty())
+      drawn_bands.push_back({{"name", band.name}, {"of", band.of}, {"colour", band.colour}, {"ranges", ranges}});
   }
   if (!any) return "";
   summary += " (" + x_title + ")";
-  const json data{{"summary", summary}, {"x", x_title}, {"height", height}, {"lines", drawn_lines}, {"bands", drawn_bands}};
-  return "<figure class=\"chart\"><figcaption><b>" + html::escape(title) + "</b></figcaption>\n<div class=\"plot\" tabindex=\"0\" role=\"group\" aria-label=\"" +
+  const json data{
+      {"summary", summary}, {"x", x_title}, {"height", height}, {"lines", drawn_lines}, {"bands", drawn_bands}};
+  return "<figure class=\"chart\"><figcaption><b>" + html::escape(title) +
+         "</b></figcaption>\n<div class=\"plot\" tabindex=\"0\" role=\"group\" aria-label=\"" +
          html::escape(title + "; arrow keys go from point to point") + "\"></div>" + html::data(data) +
          (note.empty() ? "" : "<p class=\"note\">" + html::escape(note) + "</p>") + "</figure>\n";
 }

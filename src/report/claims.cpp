@@ -44,8 +44,8 @@ constexpr const char* answers[] = {"✓ holds", "✗ does not hold", "? not enou
 
 std::string signed_significant(double value) { return (value > 0 ? "+" : "") + significant(value, 4); }
 
-/// The interval of the differences on a line, with the bound at 0 and the side that is claimed shaded. The text beside it
-/// says the same.
+/// The interval of the differences on a line, with the bound at 0 and the side that is claimed shaded. The text beside
+/// it says the same.
 std::string interval_drawing(const json& claim) {
   constexpr double width = 200, height = 26, margin = 8, middle = 13;
   auto low = number_of(claim, "low"), high = number_of(claim, "high"), mean = number_of(claim, "difference");
@@ -53,7 +53,8 @@ std::string interval_drawing(const json& claim) {
   if (!low || !high || !mean || !std::isfinite(*low) || !std::isfinite(*high) || !seeds.is_array()) return "";
   auto within = number_of(claim, "within").value_or(0);
   auto relation = text_of(claim, "relation");
-  auto least = std::min(*low, relation == "equals" ? -within : 0.0), most = std::max(*high, relation == "equals" ? within : 0.0);
+  auto least = std::min(*low, relation == "equals" ? -within : 0.0),
+       most = std::max(*high, relation == "equals" ? within : 0.0);
   std::vector<double> all;
   for (auto& seed : seeds) {
     if (seed.is_number() && std::isfinite(seed.get<double>())) all.push_back(seed.get<double>());
@@ -64,12 +65,16 @@ std::string interval_drawing(const json& claim) {
   auto from = relation == "equals" ? x(-within) : relation == "at_least" || relation == "above" ? x(0) : 0;
   auto to = relation == "equals" ? x(within) : relation == "at_least" || relation == "above" ? width : x(0);
   auto text = [](double value) { return fixed(value, 1); };
-  auto bar = [&](double at, double half) { return "M" + text(at) + "," + text(middle - half) + "V" + text(middle + half); };
-  std::string svg = "<svg class=\"interval\" viewBox=\"0 0 200 26\" aria-hidden=\"true\"><path class=\"side\" d=\"M" + text(from) + ",0H" +
-                    text(to) + "V" + text(height) + "H" + text(from) + "Z\"/><path class=\"bound\" d=\"" + bar(x(0), 13) +
-                    "\"/><path class=\"reach\" d=\"M" + text(x(*low)) + "," + text(middle) + "H" + text(x(*high)) + bar(x(*low), 5) +
-                    bar(x(*high), 5) + "\"/>";
-  for (auto value : all) svg += "<circle class=\"seed\" cx=\"" + text(x(value)) + "\" cy=\"" + text(middle) + "\" r=\"2.2\"/>";
+  auto bar = [&](double at, double half) {
+    return "M" + text(at) + "," + text(middle - half) + "V" + text(middle + half);
+  };
+  std::string svg = "<svg class=\"interval\" viewBox=\"0 0 200 26\" aria-hidden=\"true\"><path class=\"side\" d=\"M" +
+                    text(from) + ",0H" + text(to) + "V" + text(height) + "H" + text(from) +
+                    "Z\"/><path class=\"bound\" d=\"" + bar(x(0), 13) + "\"/><path class=\"reach\" d=\"M" +
+                    text(x(*low)) + "," + text(middle) + "H" + text(x(*high)) + bar(x(*low), 5) + bar(x(*high), 5) +
+                    "\"/>";
+  for (auto value : all)
+    svg += "<circle class=\"seed\" cx=\"" + text(x(value)) + "\" cy=\"" + text(middle) + "\" r=\"2.2\"/>";
   return svg + "<circle class=\"mean\" cx=\"" + text(x(*mean)) + "\" cy=\"" + text(middle) + "\" r=\"4\"/></svg>";
 }
 
@@ -84,20 +89,23 @@ std::string evidence(const json& claim) {
   if (!difference || !low || !high || !seeds.is_array()) return "";
   auto text = "difference " + signed_significant(*difference);
   if (seeds.size() > 1) {
-    text += " (95 % interval " + signed_significant(*low) + " to " + signed_significant(*high) + ", " + std::to_string(seeds.size()) + " seeds)";
+    text += " (95 % interval " + signed_significant(*low) + " to " + signed_significant(*high) + ", " +
+            std::to_string(seeds.size()) + " seeds)";
   } else {
     text += ", one seed";
   }
-  return "<span class=\"evidence\">" + (seeds.size() > 1 ? interval_drawing(claim) : "") + "<span>" + escape(text) + "</span></span>";
+  return "<span class=\"evidence\">" + (seeds.size() > 1 ? interval_drawing(claim) : "") + "<span>" + escape(text) +
+         "</span></span>";
 }
 
 /// How far a run's claim is from failing; below 0 it fails.
 double margin_of(const json& claim) {
   auto left = number_of(claim, "left").value_or(std::nan("")), right = number_of(claim, "right").value_or(std::nan(""));
   auto relation = text_of(claim, "relation");
-  auto margin = relation == "at_least" || relation == "above"   ? left - right
-                : relation == "at_most" || relation == "below" ? right - left
-                                                                : number_of(claim, "within").value_or(0) - std::abs(left - right);
+  auto margin = relation == "at_least" || relation == "above" ? left - right
+                : relation == "at_most" || relation == "below"
+                    ? right - left
+                    : number_of(claim, "within").value_or(0) - std::abs(left - right);
   return std::isfinite(margin) ? margin : -INFINITY;
 }
 
@@ -120,11 +128,12 @@ std::string claim_item(const json& claim) {
   }
   auto within = number_of(claim, "within");
   auto control = text_of(claim, "control");
-  return std::string("<li class=\"") + classes[answer] + "\"><b>" + answers[answer] + "</b><span>" + escape(text_of(claim, "claim")) +
-         (control.empty() ? "" : " <span class=\"range\">control: " + escape(control) + "</span>") + "</span><span class=\"numbers\">" +
-         escape(left + " " + sign + " " + right) + "</span><code>" +
-         escape(that + " " + sign + " " + bound + (within ? " (within " + significant(*within, 4) + ")" : "")) + "</code>" + evidence(claim) +
-         "</li>\n";
+  return std::string("<li class=\"") + classes[answer] + "\"><b>" + answers[answer] + "</b><span>" +
+         escape(text_of(claim, "claim")) +
+         (control.empty() ? "" : " <span class=\"range\">control: " + escape(control) + "</span>") +
+         "</span><span class=\"numbers\">" + escape(left + " " + sign + " " + right) + "</span><code>" +
+         escape(that + " " + sign + " " + bound + (within ? " (within " + significant(*within, 4) + ")" : "")) +
+         "</code>" + evidence(claim) + "</li>\n";
 }
 
 std::vector<json> joined_claims(const std::vector<const json*>& results) {
@@ -138,7 +147,8 @@ std::vector<json> joined_claims(const std::vector<const json*>& results) {
       if (!expected[i].is_object()) continue;
       if (claims.size() <= i) claims.resize(i + 1);
       bool first = claims[i].is_null();
-      auto held = (first ? 0 : claims[i]["runs_holding"].get<int64_t>()) + (member(expected[i], "holds") == true ? 1 : 0);
+      auto held =
+          (first ? 0 : claims[i]["runs_holding"].get<int64_t>()) + (member(expected[i], "holds") == true ? 1 : 0);
       if (first || margin_of(expected[i]) < margin_of(claims[i])) claims[i] = expected[i];
       claims[i]["runs_holding"] = held;
     }
@@ -157,7 +167,9 @@ std::string answer_text(const std::vector<json>& claims) {
   };
   auto total = static_cast<std::ptrdiff_t>(claims.size()), holding = count(Answer::holds), open = count(Answer::open);
   if (total == 1) {
-    return holding ? "The claim holds." : open ? "There is not enough evidence for or against the claim." : "The claim does not hold.";
+    return holding ? "The claim holds."
+           : open  ? "There is not enough evidence for or against the claim."
+                   : "The claim does not hold.";
   }
   auto answer = holding == total ? "All " + std::to_string(total) + " claims hold"
                 : holding == 0   ? "None of the " + std::to_string(total) + " claims holds"

@@ -9,8 +9,8 @@
 namespace headlab::report {
 
 /// A claim of one run ("expect" in results.json), or about several ("compare" in experiment.json), which has beside
-/// "left", "right" and "holds" also "undecided", "difference", "low", "high" and "differences": as an item of a list, with
-/// a word and a sign for its verdict, what was expected and what was measured.
+/// "left", "right" and "holds" also "undecided", "difference", "low", "high" and "differences": as an item of a list,
+/// with a word and a sign for its verdict, what was expected and what was measured.
 std::string claim_item(const json& claim);
 
 /// The claims of every run of an experiment, each joined over the runs: it holds where it holds in all.

@@ -32,7 +32,7 @@ std::string without_number(const std::string& stage) {
 using Points = std::vector<std::pair<double, double>>;
 
 struct Trained {
-  std::string name;                       // of the stage in `metrics`
+  std::string name;                              // of the stage in `metrics`
   std::map<std::string, Points> trained, valid;  // by quantity
 };
 

@@ -21,7 +21,8 @@ class EventFile {
   /// wall_time: seconds since 1970.
   void scalar(const std::string& tag, int64_t step, double value, double wall_time);
   /// Of finite values, in `buckets` of equal width; nothing without any.
-  void histogram(const std::string& tag, int64_t step, const std::vector<double>& values, double wall_time, int buckets = 30);
+  void histogram(const std::string& tag, int64_t step, const std::vector<double>& values, double wall_time,
+                 int buckets = 30);
   /// Shown as Markdown.
   void text(const std::string& tag, int64_t step, const std::string& markdown, double wall_time);
 
@@ -40,7 +41,9 @@ uint32_t masked_crc32c(std::string_view bytes);
 /// The scalars of a row of metrics.jsonl: "<stage>/loss", "<stage>/valid/bleu" and so on, at its step.
 void add_row(EventFile& events, const nlohmann::json& row, double wall_time);
 
-/// What a run came to: its question, claims and spec as text, samples of translations, and a histogram of each stage's head scores.
-void add_results(EventFile& events, const nlohmann::ordered_json& results, const nlohmann::ordered_json& spec, double wall_time);
+/// What a run came to: its question, claims and spec as text, samples of translations, and a histogram of each stage's
+/// head scores.
+void add_results(EventFile& events, const nlohmann::ordered_json& results, const nlohmann::ordered_json& spec,
+                 double wall_time);
 
 }  // namespace headlab

@@ -34,7 +34,8 @@ struct SweepAxis {
 std::vector<SweepAxis> axes_of(const Experiment& experiment) {
   std::vector<std::map<std::string, json>> specs;
   std::set<std::string> keys;
-  static const std::set<std::string> aside{"seed", "name", "question", "paper", "expect", "compare", "sweep", "arms", "seeds"};
+  static const std::set<std::string> aside{"seed",    "name",  "question", "paper", "expect",
+                                           "compare", "sweep", "arms",     "seeds"};
   for (auto& group : experiment.groups) {
     specs.emplace_back();
     std::map<std::string, json> all;
@@ -62,7 +63,9 @@ std::vector<SweepAxis> axes_of(const Experiment& experiment) {
       for (auto& other : varied) {
         if (other == key) continue;
         auto value = specs[i].find(other);
-        auto text = value == specs[i].end() ? "–" : value->second.is_string() ? value->second.get<std::string>() : dump(value->second);
+        auto text = value == specs[i].end()     ? "–"
+                    : value->second.is_string() ? value->second.get<std::string>()
+                                                : dump(value->second);
         line += (line.empty() ? "" : ", ") + last_part(other) + "=" + text;
       }
       auto place = std::find_if(axis.lines.begin(), axis.lines.end(), [&](auto& one) { return one.first == line; });
@@ -71,7 +74,8 @@ std::vector<SweepAxis> axes_of(const Experiment& experiment) {
     }
     auto alone = [](auto& line) { return line.second.size() < 2; };
     axis.lines.erase(std::remove_if(axis.lines.begin(), axis.lines.end(), alone), axis.lines.end());
-    for (auto& [name, groups] : axis.lines) std::sort(groups.begin(), groups.end(), [](auto& a, auto& b) { return a.first < b.first; });
+    for (auto& [name, groups] : axis.lines)
+      std::sort(groups.begin(), groups.end(), [](auto& a, auto& b) { return a.first < b.first; });
     if (!axis.lines.empty()) axes.push_back(std::move(axis));
   }
   return axes;
@@ -108,8 +112,14 @@ std::string experiment_sweeps(const Experiment& experiment) {
   };
   for (auto& [stage, metric] : experiment.metrics) {
     for (auto& axis : axes) {
-      SeriesChart by_value{stage + ": " + metric_title(metric) + " against " + last_part(axis.key), last_part(axis.key), metric, {}, {}, ""};
-      SeriesChart by_heads{stage + ": " + metric_title(metric) + " against the heads left", "heads left", metric, {}, {}, ""};
+      SeriesChart by_value{stage + ": " + metric_title(metric) + " against " + last_part(axis.key),
+                           last_part(axis.key),
+                           metric,
+                           {},
+                           {},
+                           ""};
+      SeriesChart by_heads{
+          stage + ": " + metric_title(metric) + " against the heads left", "heads left", metric, {}, {}, ""};
       for (auto& [name, groups] : axis.lines) {
         Series along{name.empty() ? metric_title(metric) : name, {}}, heads = along;
         for (auto& [x, group] : groups) {
@@ -128,7 +138,8 @@ std::string experiment_sweeps(const Experiment& experiment) {
     }
     // Arms that are not points on a line: each by itself.
     if (!axes.empty() || !heads_vary(experiment, stage)) continue;
-    SeriesChart chart{stage + ": " + metric_title(metric) + " against the heads left", "heads left", metric, {}, {}, ""};
+    SeriesChart chart{
+        stage + ": " + metric_title(metric) + " against the heads left", "heads left", metric, {}, {}, ""};
     for (auto& group : experiment.groups) {
       auto *left = experiment.find(group.name, stage, "heads"), *found = experiment.find(group.name, stage, metric);
       if (left && found) chart.series.push_back({Experiment::shown(group), {spread_point(left->mean, found->values)}});
@@ -140,7 +151,9 @@ std::string experiment_sweeps(const Experiment& experiment) {
 
 std::string experiment_training(const Experiment& experiment) {
   // {stage, quantity} -> group -> step -> values of the seeds
-  std::vector<std::pair<std::pair<std::string, std::string>, std::map<std::size_t, std::map<double, std::vector<double>>>>> quantities;
+  std::vector<
+      std::pair<std::pair<std::string, std::string>, std::map<std::size_t, std::map<double, std::vector<double>>>>>
+      quantities;
   auto add = [&](const std::string& stage, const std::string& quantity, std::size_t group, double step, double value) {
     std::pair key{stage, quantity};
     auto found = std::find_if(quantities.begin(), quantities.end(), [&](auto& one) { return one.first == key; });
@@ -167,7 +180,11 @@ std::string experiment_training(const Experiment& experiment) {
   for (auto& [key, groups] : quantities) {
     auto& [stage, quantity] = key;
     bool training = quantity == "training loss";
-    SeriesChart chart{stage + ": " + (training ? quantity : "validation " + metric_title(quantity)), "step", training ? "loss" : quantity, {}, {},
+    SeriesChart chart{stage + ": " + (training ? quantity : "validation " + metric_title(quantity)),
+                      "step",
+                      training ? "loss" : quantity,
+                      {},
+                      {},
                       band_note(seeds_of(experiment))};
     for (auto& [group, steps] : groups) {
       Series series{Experiment::shown(experiment.groups[group]), {}};
@@ -179,7 +196,9 @@ std::string experiment_training(const Experiment& experiment) {
   auto left_out = experiment.groups.size() - std::min(experiment.groups.size(), most_groups_drawn);
   return charts.empty() ? ""
                         : "<div class=\"charts\">" + charts + "</div>\n" +
-                              (left_out ? "<p class=\"soft\">The first " + std::to_string(most_groups_drawn) + " groups are drawn.</p>\n" : "");
+                              (left_out ? "<p class=\"soft\">The first " + std::to_string(most_groups_drawn) +
+                                              " groups are drawn.</p>\n"
+                                        : "");
 }
 
 }  // namespace headlab::report

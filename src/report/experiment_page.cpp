@@ -29,7 +29,8 @@ Experiment::Experiment(const json& file, const std::vector<RunFiles>& runs) : fi
   }
   if (auto& rows = member(file, "summary"); rows.is_array()) {
     for (auto& row : rows) {
-      Measured made{text_of(row, "group"), text_of(row, "stage"), text_of(row, "measure"), number_of(row, "at"), 0, 0, 0, {}};
+      Measured made{
+          text_of(row, "group"), text_of(row, "stage"), text_of(row, "measure"), number_of(row, "at"), 0, 0, 0, {}};
       auto mean = number_of(row, "mean"), low = number_of(row, "low"), high = number_of(row, "high");
       if (!mean) continue;
       made.mean = *mean;
@@ -81,7 +82,8 @@ std::string head_of_experiment(const Experiment& experiment) {
   if (runs > 0) {
     auto& environment = experiment.runs.front().environment;
     facts.push_back(text_of(environment, "device"));
-    if (auto threads = number_of(environment, "threads")) facts.push_back(significant(*threads, 6) + (*threads == 1 ? " thread" : " threads"));
+    if (auto threads = number_of(environment, "threads"))
+      facts.push_back(significant(*threads, 6) + (*threads == 1 ? " thread" : " threads"));
   }
   if (seconds > 0) facts.push_back(duration(seconds) + " of runs");
   std::string line;
@@ -93,15 +95,16 @@ std::string head_of_experiment(const Experiment& experiment) {
   std::vector<const json*> results;
   for (auto& run : experiment.runs) results.push_back(&run.results);
   for (auto& claim : joined_claims(results)) claims.push_back(std::move(claim));
-  return "<header><p class=\"run\">" + escape(line) + "</p>\n<h1>" + escape(question.empty() ? name : question) + "</h1>\n" +
-         claims_html(claims) + "</header>\n";
+  return "<header><p class=\"run\">" + escape(line) + "</p>\n<h1>" + escape(question.empty() ? name : question) +
+         "</h1>\n" + claims_html(claims) + "</header>\n";
 }
 
 std::string experiment_pruning(const Experiment& experiment) {
   std::vector<CurveGroup> groups;
   for (auto& group : experiment.groups) {
     groups.push_back({group.name, {}});
-    for (auto run : group.runs) groups.back().runs.push_back(pruning_curves_of(experiment.runs[run].results, experiment.runs[run].spec));
+    for (auto run : group.runs)
+      groups.back().runs.push_back(pruning_curves_of(experiment.runs[run].results, experiment.runs[run].spec));
   }
   return pruning_charts(groups);
 }
@@ -121,12 +124,14 @@ std::string experiment_runs(const Experiment& experiment) {
       for (auto& claim : expected) ++claims, held += member(claim, "holds") == true;
     }
     auto seconds = number_of(results, "seconds"), seed = number_of(one, "seed");
-    rows.push_back({{text_cell(label.empty() ? "run " + std::to_string(i + 1) : label), text_cell(text_of(one, "arm")),
-                     seed ? number_cell(significant(*seed, 9), *seed) : html::Cell{}, link,
-                     claims > 0 ? text_cell(std::to_string(held) + " of " + std::to_string(claims) + " hold") : html::Cell{},
-                     seconds ? number_cell(duration(*seconds), *seconds) : html::Cell{}}});
+    rows.push_back(
+        {{text_cell(label.empty() ? "run " + std::to_string(i + 1) : label), text_cell(text_of(one, "arm")),
+          seed ? number_cell(significant(*seed, 9), *seed) : html::Cell{}, link,
+          claims > 0 ? text_cell(std::to_string(held) + " of " + std::to_string(claims) + " hold") : html::Cell{},
+          seconds ? number_cell(duration(*seconds), *seconds) : html::Cell{}}});
   }
-  return html::table("Each run has a page of its own", {"run", "arm", "seed", "page", "its own claims", "time"}, rows, true);
+  return html::table("Each run has a page of its own", {"run", "arm", "seed", "page", "its own claims", "time"}, rows,
+                     true);
 }
 
 std::string experiment_repetition(const Experiment& experiment) {
@@ -138,7 +143,8 @@ std::string experiment_repetition(const Experiment& experiment) {
   if (!environment.empty()) result += "<h3>Environment</h3>\n" + environment;
   auto& spec = experiment.runs.front().spec;
   if (spec.is_object() && !spec.empty()) {
-    result += html::details("The resolved spec of the first run", "<pre><code>" + escape(dump(spec, 2)) + "</code></pre>");
+    result +=
+        html::details("The resolved spec of the first run", "<pre><code>" + escape(dump(spec, 2)) + "</code></pre>");
   }
   return result;
 }
@@ -150,15 +156,16 @@ std::string experiment_html(const nlohmann::ordered_json& file, const std::vecto
   Experiment experiment(file.is_object() ? file : member(file, ""), runs);
   const auto heads = heads_of_experiment(experiment);
   std::vector<PagePart> parts{{"results", "Results", experiment_results(experiment)},
-                             {"differences", "What the runs differ in", experiment_differences(experiment)},
-                             {"pruning", "Heads kept against quality", experiment_pruning(experiment)},
-                             {"sweeps", "What changes with what", experiment_sweeps(experiment)},
-                             {"training", "Training", experiment_training(experiment)},
-                             {"maps", "Head maps", experiment_maps(heads)},
-                             {"heads", "Heads one by one", heads.columns.empty() ? "" : heads_table(heads)},
-                             {"runs", "Runs", experiment_runs(experiment)},
-                             {"repeat", "How to repeat it", experiment_repetition(experiment)}};
-  return page_of_parts(text_of(experiment.file, "name"), text_of(experiment.file, "question"), head_of_experiment(experiment), parts);
+                              {"differences", "What the runs differ in", experiment_differences(experiment)},
+                              {"pruning", "Heads kept against quality", experiment_pruning(experiment)},
+                              {"sweeps", "What changes with what", experiment_sweeps(experiment)},
+                              {"training", "Training", experiment_training(experiment)},
+                              {"maps", "Head maps", experiment_maps(heads)},
+                              {"heads", "Heads one by one", heads.columns.empty() ? "" : heads_table(heads)},
+                              {"runs", "Runs", experiment_runs(experiment)},
+                              {"repeat", "How to repeat it", experiment_repetition(experiment)}};
+  return page_of_parts(text_of(experiment.file, "name"), text_of(experiment.file, "question"),
+                       head_of_experiment(experiment), parts);
 }
 
 }  // namespace headlab

@@ -13,9 +13,10 @@ struct RunFiles {
 };
 
 /// The page of a spec with several runs (arms, seeds, a sweep), as report_html is that of one: question and verdicts of
-/// the claims about arms with their intervals; results of each arm as means and intervals over the seeds; pruning curves
-/// with bands, of arms, criteria and stacks; a metric against what a sweep changes; training; heads, as means over the seeds; each run with a link to its
-/// own page; how to repeat it. A part without results is left out. All text is escaped.
+/// the claims about arms with their intervals; results of each arm as means and intervals over the seeds; pruning
+/// curves with bands, of arms, criteria and stacks; a metric against what a sweep changes; training; heads, as means
+/// over the seeds; each run with a link to its own page; how to repeat it. A part without results is left out. All text
+/// is escaped.
 ///
 /// `experiment` is experiment.json; all keys may be missing:
 ///

@@ -25,9 +25,8 @@ std::string samples(const Run& run) {
     if (!list.is_array()) continue;
     for (auto& item : list) {
       auto source = text_of(item, "source"), reference = text_of(item, "reference");
-      auto found = std::find_if(all.begin(), all.end(), [&](auto& sample) {
-        return sample.source == source && sample.reference == reference;
-      });
+      auto found = std::find_if(all.begin(), all.end(),
+                                [&](auto& sample) { return sample.source == source && sample.reference == reference; });
       if (found == all.end()) found = all.insert(all.end(), Sample{source, reference, {}});
       found->outputs.emplace_back(stage.name, text_of(item, "hypothesis"));
     }
@@ -79,10 +78,9 @@ std::string cost(const Run& run) {
   if (auto seconds = number_of(run.results, "seconds"); seconds && !rows.empty()) {
     rows.push_back({{text_cell("in all"), Cell{}, number_cell(duration(*seconds), *seconds)}});
   }
-  return html::table("Stages and what they took",
-                     {"stage", "type", "time", "steps", "tokens", "tokens/s", "heads", "parameters",
-                      "FLOPs a token", "bytes"},
-                     rows);
+  return html::table(
+      "Stages and what they took",
+      {"stage", "type", "time", "steps", "tokens", "tokens/s", "heads", "parameters", "FLOPs a token", "bytes"}, rows);
 }
 
 /// Plain values, those of inner objects by their path.
@@ -124,7 +122,8 @@ std::string other_stages(const Run& run) {
                                               "prune", "mask",     "curve", "repeat"};
   std::string result;
   for (auto& stage : run.stages) {
-    if (shown.count(stage.type) || member(stage.result, "texts").is_array()) continue;  // texts: what heads look at, in their panels
+    if (shown.count(stage.type) || member(stage.result, "texts").is_array())
+      continue;  // texts: what heads look at, in their panels
     auto rest = stage.result;
     auto of_heads = heads_in_detail(stage);
     if (!of_heads.empty()) rest.erase("heads");

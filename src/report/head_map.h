@@ -19,7 +19,9 @@ std::optional<HeadPlace> place_of(const std::string& name);
 
 /// Layers and heads of each stack: the size of its maps.
 struct StackSizes {
-  struct Size { int64_t layers = 0, heads = 0; };
+  struct Size {
+    int64_t layers = 0, heads = 0;
+  };
   std::map<std::string, Size> sizes;
   void add(const HeadPlace& place);
   std::vector<std::string> stacks() const;  // encoder self-attention, decoder self-attention, cross-attention, others

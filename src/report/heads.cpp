@@ -106,9 +106,9 @@ std::string head_maps(const Heads& heads) {
   for (auto& column : heads.columns) result += column.map.html(heads.sizes);
   for (auto& removal : heads.removals) {
     auto left = heads.names.size() - removal.heads.size();
-    result += kept_map("Heads kept by " + removal.stage + ": " + std::to_string(left) + " of " +
-                           std::to_string(heads.names.size()),
-                       removal.heads, removal.verb + " by " + removal.stage, heads.sizes);
+    result += kept_map(
+        "Heads kept by " + removal.stage + ": " + std::to_string(left) + " of " + std::to_string(heads.names.size()),
+        removal.heads, removal.verb + " by " + removal.stage, heads.sizes);
   }
   return result;
 }
@@ -139,7 +139,7 @@ std::string heads_table(const Heads& heads) {
         row.cells.emplace_back();
       } else {
         auto value = found->second;
-        auto text = column.change            ? figure_signed(column.metric, value)
+        auto text = column.change           ? figure_signed(column.metric, value)
                     : column.metric.empty() ? significant(value, 3)
                                             : figure(column.metric, value);
         row.cells.push_back(number_cell(text, value));
@@ -165,7 +165,8 @@ std::string attention_data(const Run& run) {
   for (auto& stage : run.stages) {
     auto& texts = member(stage.result, "texts");
     if (stage.type != "measure" || !texts.is_array() || texts.empty()) continue;
-    result += html::data({{"texts", texts}, {"heads", member(stage.result, "heads")}}, "attention", " data-stage=\"" + html::escape(stage.name) + "\"");
+    result += html::data({{"texts", texts}, {"heads", member(stage.result, "heads")}}, "attention",
+                         " data-stage=\"" + html::escape(stage.name) + "\"");
   }
   return result;
 }
@@ -183,9 +184,9 @@ std::string sets_tables(const Run& run) {
       for (auto& name : names) list += (list.empty() ? "" : ", ") + name;
       auto value = number_of(set, metric), delta = number_of(set, "delta"), base = number_of(stage.result, "baseline");
       if (!delta && value && base) delta = *value - *base;
-      rows.push_back({{text_cell(text_of(set, "name")), count_cell(static_cast<double>(names.size())),
-                       figure_cell(metric, value),
-                       delta ? number_cell(figure_signed(metric, *delta), *delta) : Cell{}, text_cell(list)}});
+      rows.push_back(
+          {{text_cell(text_of(set, "name")), count_cell(static_cast<double>(names.size())), figure_cell(metric, value),
+            delta ? number_cell(figure_signed(metric, *delta), *delta) : Cell{}, text_cell(list)}});
     }
     auto base = number_of(stage.result, "baseline");
     result += html::table(stage.name + ": sets of heads masked together" +

@@ -93,8 +93,10 @@ std::string table(const std::string& caption, const std::vector<std::string>& he
 
 std::string data(const nlohmann::ordered_json& value, const std::string& kind, const std::string& attributes) {
   auto text = value.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-  for (std::size_t at = 0; (at = text.find_first_of("<>", at)) != std::string::npos; at += 6) text.replace(at, 1, text[at] == '<' ? "\\u003c" : "\\u003e");
-  return "<script type=\"application/json\"" + (kind.empty() ? "" : " class=\"" + kind + "\"") + attributes + ">" + text + "</script>\n";
+  for (std::size_t at = 0; (at = text.find_first_of("<>", at)) != std::string::npos; at += 6)
+    text.replace(at, 1, text[at] == '<' ? "\\u003c" : "\\u003e");
+  return "<script type=\"application/json\"" + (kind.empty() ? "" : " class=\"" + kind + "\"") + attributes + ">" +
+         text + "</script>\n";
 }
 
 std::string section(const std::string& id, const std::string& title, const std::string& content) {

@@ -31,7 +31,8 @@ struct Row {
 std::string table(const std::string& caption, const std::vector<std::string>& headers, const std::vector<Row>& rows,
                   bool sortable = false);
 
-/// Data for the page's script, as a script element of class `kind` that holds JSON and nothing that a browser would run.
+/// Data for the page's script, as a script element of class `kind` that holds JSON and nothing that a browser would
+/// run.
 std::string data(const nlohmann::ordered_json& value, const std::string& kind = "", const std::string& attributes = "");
 
 /// A part of the page with a heading; empty where its content is.

@@ -69,8 +69,14 @@ PruningCurve curve_of(const Stage& stage, const json& stages, const json& spec) 
   for (auto& point : points) {
     auto value = number_of(point, "value");
     if (!value) continue;
-    PruningCurve::Point made{finite(number_of(point, "fraction")), finite(number_of(point, "heads_kept")), std::nullopt, *value, {},
-                             std::nullopt, std::nullopt, std::nullopt};
+    PruningCurve::Point made{finite(number_of(point, "fraction")),
+                             finite(number_of(point, "heads_kept")),
+                             std::nullopt,
+                             *value,
+                             {},
+                             std::nullopt,
+                             std::nullopt,
+                             std::nullopt};
     if (!made.fraction && !made.heads_kept) continue;
     auto& kept = member(point, "kept_by_stack");
     for (auto& stack : stacks) {
@@ -114,18 +120,20 @@ std::vector<PruningCurve> curves_of_repeat(const Stage& stage) {
         found = curves.insert(curves.end(), std::move(fresh));
       }
       if (auto value = number_of(metrics, found->metric)) {
-        found->points.push_back({std::nullopt, heads, std::nullopt, *value, {}, std::nullopt, std::nullopt, std::nullopt});
+        found->points.push_back(
+            {std::nullopt, heads, std::nullopt, *value, {}, std::nullopt, std::nullopt, std::nullopt});
       }
     }
   }
   auto stays = [](const PruningCurve& curve) {
-    return std::adjacent_find(curve.points.begin(), curve.points.end(), [](auto& a, auto& b) { return *a.heads_kept <= *b.heads_kept; }) !=
-               curve.points.end() ||
+    return std::adjacent_find(curve.points.begin(), curve.points.end(),
+                              [](auto& a, auto& b) { return *a.heads_kept <= *b.heads_kept; }) != curve.points.end() ||
            curve.points.size() < 2;
   };
   if (varied) {  // each by itself, in any order; equal numbers of heads stand beside each other
     for (auto& curve : curves)
-      std::stable_sort(curve.points.begin(), curve.points.end(), [](auto& a, auto& b) { return *a.heads_kept > *b.heads_kept; });
+      std::stable_sort(curve.points.begin(), curve.points.end(),
+                       [](auto& a, auto& b) { return *a.heads_kept > *b.heads_kept; });
   } else {
     curves.erase(std::remove_if(curves.begin(), curves.end(), stays), curves.end());
   }
@@ -204,7 +212,9 @@ std::vector<PruningCurve> pooled(const std::vector<const Entry*>& entries) {
       for (auto& point : entry->curves[run]->points) {
         if (!point.random_mean) continue;
         auto& points = runs[run].points;
-        auto same = [&](auto& other) { return other.fraction == point.fraction && other.heads_kept == point.heads_kept; };
+        auto same = [&](auto& other) {
+          return other.fraction == point.fraction && other.heads_kept == point.heads_kept;
+        };
         auto found = std::find_if(points.begin(), points.end(), same);
         if (found == points.end()) {
           points.push_back(point);
@@ -267,9 +277,8 @@ std::string name_of(const PruningCurve& curve) {
 
 bool has(const Entry& entry, Along along) {
   auto has_x = [&](auto& point) { return x_of(point, along).has_value(); };
-  return std::all_of(entry.curves.begin(), entry.curves.end(), [&](auto* curve) {
-    return std::all_of(curve->points.begin(), curve->points.end(), has_x);
-  });
+  return std::all_of(entry.curves.begin(), entry.curves.end(),
+                     [&](auto* curve) { return std::all_of(curve->points.begin(), curve->points.end(), has_x); });
 }
 
 /// Heads kept, unless the entries do not mean the same by it.
@@ -301,10 +310,14 @@ std::vector<Group> grouped(const std::vector<CurveGroup>& groups) {
     for (auto& run : group.runs) {
       for (auto& curve : run) {
         if (curve.points.empty()) continue;
-        auto same = [&](auto& entry) { return entry.first().stage == curve.stage && entry.first().metric == curve.metric; };
+        auto same = [&](auto& entry) {
+          return entry.first().stage == curve.stage && entry.first().metric == curve.metric;
+        };
         auto found = std::find_if(made.entries.begin(), made.entries.end(), same);
-        if (found == made.entries.end()) made.entries.push_back({{&curve}});
-        else found->curves.push_back(&curve);
+        if (found == made.entries.end())
+          made.entries.push_back({{&curve}});
+        else
+          found->curves.push_back(&curve);
       }
     }
     if (!made.entries.empty()) result.push_back(std::move(made));
@@ -319,8 +332,10 @@ auto parted(const std::vector<const Entry*>& entries, Key key_of) {
   for (auto* entry : entries) {
     auto key = key_of(entry->first());
     auto found = std::find_if(parts.begin(), parts.end(), [&](auto& part) { return part.first == key; });
-    if (found == parts.end()) parts.push_back({key, {entry}});
-    else found->second.push_back(entry);
+    if (found == parts.end())
+      parts.push_back({key, {entry}});
+    else
+      found->second.push_back(entry);
   }
   return parts;
 }
@@ -329,15 +344,20 @@ auto parted(const std::vector<const Entry*>& entries, Key key_of) {
 std::string criteria_chart(const std::string& group, const std::vector<const Entry*>& entries) {
   auto& first = entries.front()->first();
   auto along = along_of(entries);
-  SeriesChart chart{metric_title(first.metric) + " against heads kept" + (first.stacks.empty() ? "" : " in " + first.stacks) +
-                        (group.empty() ? "" : ": " + group),
-                    x_title(along), first.metric, {}, {}, ""};
+  SeriesChart chart{metric_title(first.metric) + " against heads kept" +
+                        (first.stacks.empty() ? "" : " in " + first.stacks) + (group.empty() ? "" : ": " + group),
+                    x_title(along),
+                    first.metric,
+                    {},
+                    {},
+                    ""};
   for (auto* entry : entries) chart.series.push_back(line_of(name_of(entry->first()), *entry, along));
   std::size_t sets = 0;
   auto by_scope = parted(entries, [](auto& curve) { return curve.scope; });
   for (auto& [scope, same] : by_scope) {
     auto runs = pooled(same);
-    auto control = control_of(by_scope.size() > 1 && !scope.empty() ? "random heads, by " + scope : "random heads", entry_of(runs), along);
+    auto control = control_of(by_scope.size() > 1 && !scope.empty() ? "random heads, by " + scope : "random heads",
+                              entry_of(runs), along);
     if (control.points.empty()) continue;
     chart.controls.push_back(std::move(control));
     sets = std::max<std::size_t>(sets, std::max<std::size_t>(1, most_random(runs)));
@@ -353,9 +373,15 @@ std::string stacks_charts(const std::string& group, const std::vector<const Entr
   std::string result;
   for (auto along : {Along::in_stacks, Along::share}) {
     if (!std::all_of(entries.begin(), entries.end(), [&](auto* entry) { return has(*entry, along); })) continue;
-    SeriesChart chart{metric_title(first.metric) + (along == Along::share ? " against the share masked of a stack" : " against heads kept in a stack") +
-                          ": " + order_of(first) + (group.empty() ? "" : ", " + group),
-                      x_title(along), first.metric, {}, {}, ""};
+    SeriesChart chart{
+        metric_title(first.metric) +
+            (along == Along::share ? " against the share masked of a stack" : " against heads kept in a stack") + ": " +
+            order_of(first) + (group.empty() ? "" : ", " + group),
+        x_title(along),
+        first.metric,
+        {},
+        {},
+        ""};
     std::size_t sets = 0;
     for (auto* entry : entries) {
       auto& curve = entry->first();
@@ -377,7 +403,8 @@ std::string arms_chart(const std::vector<const Group*>& groups, const std::vecto
   constexpr std::size_t most_with_controls = 3;
   auto& first = entries.front()->first();
   auto along = along_of(entries);
-  SeriesChart chart{metric_title(first.metric) + " against heads kept: " + name_of(first), x_title(along), first.metric, {}, {}, ""};
+  SeriesChart chart{
+      metric_title(first.metric) + " against heads kept: " + name_of(first), x_title(along), first.metric, {}, {}, ""};
   std::size_t sets = 0;
   for (std::size_t i = 0; i < entries.size(); ++i) {
     chart.series.push_back(line_of(groups[i]->name, *entries[i], along));
@@ -387,7 +414,8 @@ std::string arms_chart(const std::vector<const Group*>& groups, const std::vecto
     }
   }
   auto none = [](auto& control) { return control.points.empty(); };
-  if (entries.size() > most_with_controls || std::all_of(chart.controls.begin(), chart.controls.end(), none)) chart.controls.clear();
+  if (entries.size() > most_with_controls || std::all_of(chart.controls.begin(), chart.controls.end(), none))
+    chart.controls.clear();
   chart.note = note_of(seeds_in(entries), chart.controls.empty() ? 0 : sets, false);
   return chart.html();
 }
@@ -454,16 +482,20 @@ std::string pruning_charts(const std::vector<CurveGroup>& given) {
       if (!shown) criteria += criteria_chart(name, entries);
     }
   }
-  std::pair<const char*, std::string*> parts[] = {{"Arms", &arms}, {"What the heads are chosen by", &criteria}, {"Stacks", &stacks}};
+  std::pair<const char*, std::string*> parts[] = {
+      {"Arms", &arms}, {"What the heads are chosen by", &criteria}, {"Stacks", &stacks}};
   auto used = std::count_if(std::begin(parts), std::end(parts), [](auto& part) { return !part.second->empty(); });
   std::string result;
   for (auto& [title, charts] : parts) {
     if (charts->empty()) continue;
-    result += (used > 1 ? "<h3>" + html::escape(title) + "</h3>\n" : std::string()) + "<div class=\"charts\">" + *charts + "</div>\n";
+    result += (used > 1 ? "<h3>" + html::escape(title) + "</h3>\n" : std::string()) + "<div class=\"charts\">" +
+              *charts + "</div>\n";
   }
   return result;
 }
 
-std::string pruning_curves(const Run& run) { return pruning_charts({{"", {pruning_curves_of(run.results, run.spec)}}}); }
+std::string pruning_curves(const Run& run) {
+  return pruning_charts({{"", {pruning_curves_of(run.results, run.spec)}}});
+}
 
 }  // namespace headlab::report

@@ -24,8 +24,8 @@ namespace headlab {
 ///     score     "method", "heads": {"enc.self.0.3": 0.12, ...}
 ///     ablate    "metric", "baseline", "heads": {"enc.self.0.3": {"<metric>": value, "delta": change}},
 ///               "sets": [{"name", "heads": [...], "<metric>": value, "delta": change}]
-///     measure   "heads": {"enc.self.0.3": {"role": "positional -1", "attention": [base64]}}, "texts": [{"source", "target"}]
-///     prune     "removed": [...], "kept": {"enc.self": [[0, 3], ...]}, "heads_before", "heads_after",
+///     measure   "heads": {"enc.self.0.3": {"role": "positional -1", "attention": [base64]}}, "texts": [{"source",
+///     "target"}] prune     "removed": [...], "kept": {"enc.self": [[0, 3], ...]}, "heads_before", "heads_after",
 ///               "parameters_before", "parameters_after"
 ///     mask      "masked": [...], "heads_before", "heads_after"
 ///     curve     "metric", "scores", "model", "scope", "stacks", "highest", "points": [{"fraction", "heads_kept",

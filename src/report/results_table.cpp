@@ -124,8 +124,9 @@ std::string results_table(const Run& run) {
   for (auto& [metric, signature] : signatures) {
     notes += "<p class=\"soft\">" + escape(metric_title(metric)) + ": <code>" + escape(signature) + "</code></p>\n";
   }
-  return html::table(repeated ? "Evaluations; of repetitions the mean (lowest to highest)" : "Evaluations",
-                     headers, table) + notes;
+  return html::table(repeated ? "Evaluations; of repetitions the mean (lowest to highest)" : "Evaluations", headers,
+                     table) +
+         notes;
 }
 
 }  // namespace headlab::report

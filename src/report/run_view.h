@@ -29,7 +29,6 @@ std::optional<double> number_of(const Json& object, const std::string& key) {
   return value.is_null() ? std::optional<double>(std::nan("")) : std::nullopt;
 }
 
-
 std::vector<std::string> names_in(const json& list);
 Cell count_cell(std::optional<double> value);
 Cell figure_cell(const std::string& metric, std::optional<double> value);

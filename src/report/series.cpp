@@ -31,8 +31,8 @@ void add_line(Chart& chart, const Series& series, int colour, int pattern) {
 html::Cell cell_of(const std::string& metric, const Series::Point& point) {
   auto cell = html::number_cell(figure(metric, point.y), point.y);
   if (point.low && point.high) {
-    cell.content += " <span class=\"range\">(" + html::escape(figure(metric, *point.low) + " to " + figure(metric, *point.high)) +
-                    ")</span>";
+    cell.content += " <span class=\"range\">(" +
+                    html::escape(figure(metric, *point.low) + " to " + figure(metric, *point.high)) + ")</span>";
   }
   return cell;
 }
@@ -78,7 +78,12 @@ std::string SeriesChart::html() const {
   auto parts = (series.size() + most_lines - 1) / most_lines;
   bool each = controls.size() == series.size() && controls.size() > 1;
   for (std::size_t part = 0; part < parts; ++part) {
-    Chart chart{title + (parts > 1 ? " (" + std::to_string(part + 1) + " of " + std::to_string(parts) + ")" : ""), x_title, {}, {}, note, 250};
+    Chart chart{title + (parts > 1 ? " (" + std::to_string(part + 1) + " of " + std::to_string(parts) + ")" : ""),
+                x_title,
+                {},
+                {},
+                note,
+                250};
     std::vector<const Series*> columns;
     auto end = std::min(series.size(), (part + 1) * most_lines);
     for (auto i = part * most_lines; i < end; ++i) {

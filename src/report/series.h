@@ -4,7 +4,8 @@
 #include <string>
 #include <vector>
 
-/// Lines that are compared with each other, each with what is known of its spread: as a chart, and as a table beside it.
+/// Lines that are compared with each other, each with what is known of its spread: as a chart, and as a table beside
+/// it.
 namespace headlab::report {
 
 struct Series {
@@ -26,13 +27,13 @@ std::string band_note(std::size_t seeds);
 
 struct SeriesChart {
   std::string title, x_title;
-  std::string metric;             // whose digits the values have
+  std::string metric;  // whose digits the values have
   std::vector<Series> series;
-  std::vector<Series> controls;   // what chance does: one, in grey, or as many as `series`, each dotted in its colour
+  std::vector<Series> controls;  // what chance does: one, in grey, or as many as `series`, each dotted in its colour
   std::string note;
 
-  /// The drawing and, behind a summary, its values as a table. At most 6 series stand in one drawing: more are dealt out
-  /// to several. Empty where nothing can be drawn.
+  /// The drawing and, behind a summary, its values as a table. At most 6 series stand in one drawing: more are dealt
+  /// out to several. Empty where nothing can be drawn.
   std::string html() const;
 };
 

@@ -10,8 +10,8 @@ namespace headlab {
 
 class Progress;
 
-/// What a run prints, for a person; the same lines go to log.txt. Progress is a bar on a terminal and plain lines in a pipe.
-/// Brief: only that a run has ended. Quiet: nothing.
+/// What a run prints, for a person; the same lines go to log.txt. Progress is a bar on a terminal and plain lines in a
+/// pipe. Brief: only that a run has ended. Quiet: nothing.
 class Console {
  public:
   enum class Kind { normal, brief, quiet };

@@ -35,8 +35,15 @@ Choice saved_options(const nlohmann::json& model, const std::string& file) {
 }  // namespace
 
 RunContext::RunContext(const RunSpec& spec, std::shared_ptr<Task> task, RunFolder folder, Console& console,
-                       torch::Device device, std::function<bool()> stop, std::map<std::string, std::shared_ptr<Task>> further)
-    : spec_(spec), task_(std::move(task)), further_(std::move(further)), folder_(std::move(folder)), console_(console), device_(device), stop_(std::move(stop)) {
+                       torch::Device device, std::function<bool()> stop,
+                       std::map<std::string, std::shared_ptr<Task>> further)
+    : spec_(spec),
+      task_(std::move(task)),
+      further_(std::move(further)),
+      folder_(std::move(folder)),
+      console_(console),
+      device_(device),
+      stop_(std::move(stop)) {
   const auto file = folder_.path / "results.json";
   try {
     if (std::filesystem::exists(file)) results_ = read_ordered_json_file(file);
@@ -47,7 +54,8 @@ RunContext::RunContext(const RunSpec& spec, std::shared_ptr<Task> task, RunFolde
 }
 
 uint64_t RunContext::seed_of(const std::string& stage) const {
-  return Random::stream(static_cast<uint64_t>(spec_.seed), {text_hash(stage), static_cast<uint64_t>(repetition)}).next();
+  return Random::stream(static_cast<uint64_t>(spec_.seed), {text_hash(stage), static_cast<uint64_t>(repetition)})
+      .next();
 }
 
 std::shared_ptr<Model> RunContext::make_model(const Choice& options, const HeadTable& kept) const {
@@ -71,7 +79,8 @@ std::shared_ptr<Model> RunContext::make_model(const Choice& options, const HeadT
 
 std::string RunContext::resolve(const std::string& stage) const {
   if (stage.empty()) return latest_;
-  if (!prefix.empty() && (models_.count(prefix + stage) || results_["stages"].contains(prefix + stage))) return prefix + stage;
+  if (!prefix.empty() && (models_.count(prefix + stage) || results_["stages"].contains(prefix + stage)))
+    return prefix + stage;
   return stage;
 }
 
@@ -85,7 +94,8 @@ RunContext::Made& RunContext::made(const std::string& name) {
   }
   const auto folder = folder_.checkpoints(name) / "final";
   const auto saved = load_checkpoint(folder);
-  if (saved.state.contains("model")) found.options = saved_options(saved.state.at("model"), (folder / "state.json").string());
+  if (saved.state.contains("model"))
+    found.options = saved_options(saved.state.at("model"), (folder / "state.json").string());
   auto model = make_model(found.options, kept_heads(saved, folder));
   load_tensors(*model, saved.model, (folder / "model.safetensors").string());
   found.model = std::move(model);
@@ -136,8 +146,11 @@ EventFile& RunContext::events() {
   if (events_) return *events_;
   const auto rows = metric_rows(folder_.path);
   const auto now = seconds_since_1970();
-  const auto at = [&](const nlohmann::json& row) { return now + row.value("seconds", 0.0) - rows.back().value("seconds", 0.0); };
-  events_ = std::make_unique<EventFile>(folder_.path / "events.out.tfevents.headlab", rows.empty() ? now : at(rows.front()));
+  const auto at = [&](const nlohmann::json& row) {
+    return now + row.value("seconds", 0.0) - rows.back().value("seconds", 0.0);
+  };
+  events_ =
+      std::make_unique<EventFile>(folder_.path / "events.out.tfevents.headlab", rows.empty() ? now : at(rows.front()));
   for (const auto& row : rows) add_row(*events_, row, at(row));
   return *events_;
 }

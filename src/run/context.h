@@ -59,7 +59,8 @@ class RunContext {
   void metric(const nlohmann::ordered_json& row);
   int64_t metrics_bytes();
   void metrics_from(int64_t bytes);
-  /// The same rows for TensorBoard, with what the run came to: events.out.tfevents.headlab, made anew by whoever goes on.
+  /// The same rows for TensorBoard, with what the run came to: events.out.tfevents.headlab, made anew by whoever goes
+  /// on.
   EventFile& events();
 
   /// results.json: {"stages": {...}, ...}; saved atomically after each stage.

@@ -14,8 +14,7 @@ using Json = nlohmann::ordered_json;
 Json results_in(const std::filesystem::path& folder) {
   try {
     if (std::filesystem::exists(folder / "results.json")) return read_ordered_json_file(folder / "results.json");
-  } catch (const Error&) {
-  }
+  } catch (const Error&) {}
   return nullptr;
 }
 
@@ -26,8 +25,9 @@ double number_in(const Json& object, const char* key) {
 
 bool has_stages(const Json& results, const RunSpec& spec) {
   const auto stages = results.find("stages");
-  return stages != results.end() && std::all_of(spec.stages.items.begin(), spec.stages.items.end(),
-                                                [&](const Choice& stage) { return stages->contains(stage_name(stage)); });
+  return stages != results.end() &&
+         std::all_of(spec.stages.items.begin(), spec.stages.items.end(),
+                     [&](const Choice& stage) { return stages->contains(stage_name(stage)); });
 }
 
 /// The mean of durations, by what runs of the same name call themselves.
@@ -55,12 +55,15 @@ Durations durations_in(const std::filesystem::path& folder) {
     const auto results = results_in(entry.path());
     if (!results.is_object() || number_in(results, "seconds") <= 0) continue;
     const auto group = results.find("group");
-    durations.add(group != results.end() && group->is_string() ? group->get<std::string>() : "", number_in(results, "seconds"));
+    durations.add(group != results.end() && group->is_string() ? group->get<std::string>() : "",
+                  number_in(results, "seconds"));
   }
   return durations;
 }
 
-std::string runs_text(std::size_t runs) { return with_commas(static_cast<int64_t>(runs)) + (runs == 1 ? " run" : " runs"); }
+std::string runs_text(std::size_t runs) {
+  return with_commas(static_cast<int64_t>(runs)) + (runs == 1 ? " run" : " runs");
+}
 
 std::string time_text(const Estimate& estimate) {
   if (estimate.unknown == estimate.to_do()) return "unknown until the first run has ended";
@@ -85,7 +88,8 @@ Estimate estimate(const std::vector<RunVariant>& variants, const RunFlags& flags
   if (variants.empty()) return made;
   const auto durations = durations_in(flags.out / variants.front().spec->name);
   made.judged_by = durations.all.second;
-  std::vector<double> of_process(std::max<std::size_t>(1, std::min<std::size_t>(static_cast<std::size_t>(std::max(jobs, 1)), variants.size())));
+  std::vector<double> of_process(
+      std::max<std::size_t>(1, std::min<std::size_t>(static_cast<std::size_t>(std::max(jobs, 1)), variants.size())));
   for (std::size_t i = 0; i < variants.size(); ++i) {
     const auto& variant = variants[i];
     const auto results = results_in(folder_of_run(*variant.spec, flags));
@@ -110,24 +114,29 @@ Estimate estimate(const std::vector<RunVariant>& variants, const RunFlags& flags
 }
 
 std::string estimate_text(const Estimate& estimate) {
-  if (estimate.to_do() == 0) return "all " + runs_text(estimate.runs) + " done before (" + duration(estimate.used) + "); nothing is run again";
+  if (estimate.to_do() == 0)
+    return "all " + runs_text(estimate.runs) + " done before (" + duration(estimate.used) + "); nothing is run again";
   std::string text;
   if (estimate.done > 0)
-    text = with_commas(static_cast<int64_t>(estimate.done)) + " of " + runs_text(estimate.runs) + " done before (" + duration(estimate.used) + "); " +
-           with_commas(static_cast<int64_t>(estimate.to_do())) + " to do: ";
+    text = with_commas(static_cast<int64_t>(estimate.done)) + " of " + runs_text(estimate.runs) + " done before (" +
+           duration(estimate.used) + "); " + with_commas(static_cast<int64_t>(estimate.to_do())) + " to do: ";
   else
     text = runs_text(estimate.runs) + " to do: ";
   text += time_text(estimate);
   if (estimate.unknown == estimate.to_do()) return text;
-  text += ", judged by " + with_commas(static_cast<int64_t>(estimate.judged_by)) + (estimate.judged_by == 1 ? " earlier run" : " earlier runs");
-  if (estimate.unknown > 0) text += "; of " + with_commas(static_cast<int64_t>(estimate.unknown)) + " nothing is known before the first of their kind has ended";
+  text += ", judged by " + with_commas(static_cast<int64_t>(estimate.judged_by)) +
+          (estimate.judged_by == 1 ? " earlier run" : " earlier runs");
+  if (estimate.unknown > 0)
+    text += "; of " + with_commas(static_cast<int64_t>(estimate.unknown)) +
+            " nothing is known before the first of their kind has ended";
   return text;
 }
 
 std::string left_text(const Estimate& estimate) {
   auto text = with_commas(static_cast<int64_t>(estimate.done)) + " of " + runs_text(estimate.runs) + " done";
   if (estimate.to_do() == 0) return text;
-  return text + (estimate.unknown == estimate.to_do() ? ", time left " : ", ") + time_text(estimate) + (estimate.unknown == estimate.to_do() ? "" : " left");
+  return text + (estimate.unknown == estimate.to_do() ? ", time left " : ", ") + time_text(estimate) +
+         (estimate.unknown == estimate.to_do() ? "" : " left");
 }
 
 }  // namespace headlab

@@ -13,7 +13,8 @@ namespace headlab {
 namespace {
 
 // The claims' view of each seed, {arm: {stage: ...}}, for the seeds that every arm has.
-std::vector<nlohmann::ordered_json> views_by_seed(const std::vector<RunVariant>& variants, const std::vector<RunOutcome>& runs) {
+std::vector<nlohmann::ordered_json> views_by_seed(const std::vector<RunVariant>& variants,
+                                                  const std::vector<RunOutcome>& runs) {
   std::map<int64_t, nlohmann::ordered_json> views;
   std::set<std::string> arms;
   for (std::size_t i = 0; i < variants.size(); ++i) {
@@ -22,7 +23,8 @@ std::vector<nlohmann::ordered_json> views_by_seed(const std::vector<RunVariant>&
   }
   std::vector<nlohmann::ordered_json> complete;
   for (auto& [seed, view] : views)
-    if (view.size() == arms.size()) complete.push_back(arms.size() == 1 && arms.count("") ? view.at("") : std::move(view));
+    if (view.size() == arms.size())
+      complete.push_back(arms.size() == 1 && arms.count("") ? view.at("") : std::move(view));
   return complete;
 }
 
@@ -39,16 +41,15 @@ RunFiles files_of(const std::filesystem::path& folder, bool metrics) {
   read("environment.json", files.environment);
   try {
     if (metrics) files.metrics = metric_rows(folder);
-  } catch (const FileError&) {
-  }
+  } catch (const FileError&) {}
   return files;
 }
 
 }  // namespace
 
-ExperimentOutcome run_experiment(const std::vector<RunVariant>& variants, const std::string& spec_path, const RunFlags& flags,
-                                 Console::Kind kind, const std::optional<Part>& only, const std::atomic<bool>& stop,
-                                 const std::function<void()>& ran) {
+ExperimentOutcome run_experiment(const std::vector<RunVariant>& variants, const std::string& spec_path,
+                                 const RunFlags& flags, Console::Kind kind, const std::optional<Part>& only,
+                                 const std::atomic<bool>& stop, const std::function<void()>& ran) {
   ExperimentOutcome outcome;
   const auto chosen = only.value_or(Part{});
   for (const auto& variant : part(variants, chosen)) {
@@ -56,19 +57,25 @@ ExperimentOutcome run_experiment(const std::vector<RunVariant>& variants, const 
     try {
       outcome.runs.push_back(run_variant(variant, spec_path, flags, console, stop));
     } catch (const Interrupted& stopped) {
-      throw Interrupted(std::string("stopped ") + stopped.what() + ". Go on with: " + (flags.go_on.empty() ? flags.command : flags.go_on) +
-                        " (resumes by itself)");
+      throw Interrupted(std::string("stopped ") + stopped.what() + ". Go on with: " +
+                        (flags.go_on.empty() ? flags.command : flags.go_on) + " (resumes by itself)");
     }
     if (ran) ran();
     outcome.holds = outcome.holds && outcome.runs.back().expectations_hold;
   }
   const auto& spec = *variants.front().spec;
   if (chosen.count > 1 || (variants.size() == 1 && spec.compare.empty())) return outcome;
-  nlohmann::ordered_json file{{"name", spec.name}, {"question", spec.question}, {"paper", spec.paper},
-                              {"command", flags.command}, {"runs", nlohmann::ordered_json::array()}};
+  nlohmann::ordered_json file{{"name", spec.name},
+                              {"question", spec.question},
+                              {"paper", spec.paper},
+                              {"command", flags.command},
+                              {"runs", nlohmann::ordered_json::array()}};
   for (std::size_t i = 0; i < variants.size(); ++i)
-    file["runs"].push_back({{"label", variants[i].label}, {"arm", variants[i].arm}, {"group", variants[i].group},
-                            {"seed", variants[i].spec->seed}, {"id", outcome.runs[i].folder.filename().string()}});
+    file["runs"].push_back({{"label", variants[i].label},
+                            {"arm", variants[i].arm},
+                            {"group", variants[i].group},
+                            {"seed", variants[i].spec->seed},
+                            {"id", outcome.runs[i].folder.filename().string()}});
   const auto views = views_by_seed(variants, outcome.runs);
   for (const auto& claim : spec.compare) {
     outcome.comparisons.push_back(compare(claim, views));
@@ -88,7 +95,8 @@ ExperimentOutcome run_experiment(const std::vector<RunVariant>& variants, const 
   }
   std::istringstream lines(comparison_text(outcome.comparisons));
   for (std::string line; std::getline(lines, line);) console.line("compare", line);
-  if (variants.size() > 1) console.plain("summary: " + (folder / "summary.csv").string() + "   report: " + (folder / "report.html").string());
+  if (variants.size() > 1)
+    console.plain("summary: " + (folder / "summary.csv").string() + "   report: " + (folder / "report.html").string());
   return outcome;
 }
 
@@ -102,30 +110,40 @@ void write_experiment_report(const std::filesystem::path& folder) {
       const auto id = run.is_object() ? run.value("id", nlohmann::ordered_json()) : nlohmann::ordered_json();
       const bool plain = id.is_string() && !id.get_ref<const std::string&>().empty() &&
                          id.get_ref<const std::string&>().find_first_of("/.") == std::string::npos;
-      runs.push_back(plain ? files_of(folder / id.get<std::string>(), listed->size() <= most_with_metrics) : RunFiles{});
+      runs.push_back(plain ? files_of(folder / id.get<std::string>(), listed->size() <= most_with_metrics)
+                           : RunFiles{});
     }
   write_file_atomically(folder / "report.html", experiment_html(file, runs));
 }
 
-void write_comparison(const std::vector<std::filesystem::path>& folders, const std::filesystem::path& page, const std::string& command) {
+void write_comparison(const std::vector<std::filesystem::path>& folders, const std::filesystem::path& page,
+                      const std::string& command) {
   std::vector<std::filesystem::path> all;
   for (const auto& folder : folders) {
     const auto runs = run_folders(folder);
-    if (runs.empty()) throw FileError(folder.string() + ": no run folder, nor one of runs; expected results.json there, or in folders below");
+    if (runs.empty())
+      throw FileError(folder.string() +
+                      ": no run folder, nor one of runs; expected results.json there, or in folders below");
     for (const auto& run : runs)
       if (std::find(all.begin(), all.end(), run) == all.end()) all.push_back(run);
   }
   std::vector<RunVariant> variants;
   std::vector<RunOutcome> outcomes;
   std::vector<RunFiles> files;
-  nlohmann::ordered_json file{{"name", "comparison"}, {"question", std::to_string(all.size()) + " runs beside each other"}, {"command", command},
+  nlohmann::ordered_json file{{"name", "comparison"},
+                              {"question", std::to_string(all.size()) + " runs beside each other"},
+                              {"command", command},
                               {"runs", nlohmann::ordered_json::array()}};
   for (const auto& folder : all) {
     files.push_back(files_of(folder, all.size() <= 200));
     const auto& results = files.back().results;
-    if (!results.contains("stages")) throw FileError((folder / "results.json").string() + ": expected the results of a run");
-    const auto of = [&](const char* key) { return results.contains(key) && results.at(key).is_string() ? results.at(key).get<std::string>() : std::string(); };
-    // Within a spec, what differs beside the seed is part of the run's group; runs of one spec with other settings differ by their id.
+    if (!results.contains("stages"))
+      throw FileError((folder / "results.json").string() + ": expected the results of a run");
+    const auto of = [&](const char* key) {
+      return results.contains(key) && results.at(key).is_string() ? results.at(key).get<std::string>() : std::string();
+    };
+    // Within a spec, what differs beside the seed is part of the run's group; runs of one spec with other settings
+    // differ by their id.
     const auto kind = !of("group").empty() ? of("group") : of("arm");
     const auto name = of("name") + (kind.empty() ? "" : ", " + kind);
     const auto bits = [](nlohmann::ordered_json spec) {  // what runs of a group have in common
@@ -146,7 +164,11 @@ void write_comparison(const std::vector<std::filesystem::path>& folders, const s
     outcome.folder = folder;
     outcome.results = results;
     outcomes.push_back(std::move(outcome));
-    file["runs"].push_back({{"label", name}, {"arm", ""}, {"group", group}, {"seed", results.value("seed", nlohmann::ordered_json())}, {"id", folder.string()}});
+    file["runs"].push_back({{"label", name},
+                            {"arm", ""},
+                            {"group", group},
+                            {"seed", results.value("seed", nlohmann::ordered_json())},
+                            {"id", folder.string()}});
   }
   const auto rows = summarised(variants, outcomes);
   file["summary"] = to_json(rows);

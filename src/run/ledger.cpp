@@ -29,8 +29,8 @@ std::string csv_cell(const std::string& text) {
 }
 
 Json to_json(const LedgerEntry& entry) {
-  Json json{{"spec", entry.spec}, {"name", entry.name}, {"paper", entry.paper}, {"number", entry.number}, {"runs", entry.runs},
-            {"seconds", entry.seconds}, {"claims", Json::array()}};
+  Json json{{"spec", entry.spec}, {"name", entry.name},       {"paper", entry.paper},   {"number", entry.number},
+            {"runs", entry.runs}, {"seconds", entry.seconds}, {"claims", Json::array()}};
   if (!entry.failed.empty()) json["failed"] = entry.failed;
   for (const auto& row : entry.claims) {
     Json claim{{"claim", row.claim}, {"control", row.control}, {"expected", row.expected}, {"measured", row.measured}};
@@ -45,13 +45,15 @@ Json to_json(const LedgerEntry& entry) {
 std::string to_csv(const Json& entries) {
   std::string text = "spec,number,paper,claim,control,expected,measured,difference,low,high,runs,verdict\n";
   for (const auto& entry : entries) {
-    const auto begin = csv_cell(entry.value("spec", "")) + "," + std::to_string(entry.value("number", int64_t{0})) + "," +
-                       csv_cell(entry.value("paper", "")) + ",";
-    if (entry.contains("failed")) text += begin + "failed: " + csv_cell(entry.value("failed", "")) + ",,,,,,,0,failed\n";
+    const auto begin = csv_cell(entry.value("spec", "")) + "," + std::to_string(entry.value("number", int64_t{0})) +
+                       "," + csv_cell(entry.value("paper", "")) + ",";
+    if (entry.contains("failed"))
+      text += begin + "failed: " + csv_cell(entry.value("failed", "")) + ",,,,,,,0,failed\n";
     for (const auto& claim : entry.value("claims", Json::array())) {
       text += begin;
       for (const auto* key : {"claim", "control", "expected", "measured"}) text += csv_cell(claim.value(key, "")) + ",";
-      for (const auto* key : {"difference", "low", "high"}) text += (claim.contains(key) ? claim.at(key).dump() : "") + ",";
+      for (const auto* key : {"difference", "low", "high"})
+        text += (claim.contains(key) ? claim.at(key).dump() : "") + ",";
       text += std::to_string(claim.value("runs", int64_t{0})) + "," + csv_cell(claim.value("answer", "")) + "\n";
     }
   }
@@ -60,7 +62,9 @@ std::string to_csv(const Json& entries) {
 
 std::string file_name(const LedgerEntry& entry) { return std::filesystem::path(entry.spec).filename().string(); }
 
-std::string with_control(const ClaimRow& row) { return row.claim + (row.control.empty() ? "" : " (control: " + row.control + ")"); }
+std::string with_control(const ClaimRow& row) {
+  return row.claim + (row.control.empty() ? "" : " (control: " + row.control + ")");
+}
 
 }  // namespace
 
@@ -86,15 +90,23 @@ LedgerEntry ledger_entry(const std::string& spec_path, const RunSpec& spec, cons
     if (verdicts.size() > 1) {
       const auto by_left = [](const Verdict& a, const Verdict& b) { return a.left < b.left; };
       measured = measured_text(*std::min_element(verdicts.begin(), verdicts.end(), by_left)) + " to " +
-                 measured_text(*std::max_element(verdicts.begin(), verdicts.end(), by_left)) + ", holds in " + std::to_string(held) +
-                 " of " + std::to_string(verdicts.size()) + " runs";
+                 measured_text(*std::max_element(verdicts.begin(), verdicts.end(), by_left)) + ", holds in " +
+                 std::to_string(held) + " of " + std::to_string(verdicts.size()) + " runs";
     }
-    entry.claims.push_back({expectation.claim, expectation.control, expected_text(verdicts.front()), measured,
-                            held == verdicts.size() ? "holds" : "does not hold", {}, {}, {}, verdicts.size()});
+    entry.claims.push_back({expectation.claim,
+                            expectation.control,
+                            expected_text(verdicts.front()),
+                            measured,
+                            held == verdicts.size() ? "holds" : "does not hold",
+                            {},
+                            {},
+                            {},
+                            verdicts.size()});
   }
   for (const auto& comparison : outcome.comparisons)
-    entry.claims.push_back({comparison.verdict.claim, comparison.verdict.control, expected_text(comparison.verdict), measured_text(comparison),
-                            comparison.answer(), comparison.difference, comparison.low, comparison.high, comparison.differences.size()});
+    entry.claims.push_back({comparison.verdict.claim, comparison.verdict.control, expected_text(comparison.verdict),
+                            measured_text(comparison), comparison.answer(), comparison.difference, comparison.low,
+                            comparison.high, comparison.differences.size()});
   return entry;
 }
 
@@ -108,7 +120,8 @@ void keep_in_ledger(const std::filesystem::path& out, const std::vector<LedgerEn
   if (std::filesystem::exists(file))
     for (const auto& old : read_ordered_json_file(file).value("specs", Json::array())) {
       const auto name = old.is_object() ? old.value("name", "") : "";
-      if (std::none_of(entries.begin(), entries.end(), [&](const LedgerEntry& entry) { return entry.name == name; })) all.push_back(old);
+      if (std::none_of(entries.begin(), entries.end(), [&](const LedgerEntry& entry) { return entry.name == name; }))
+        all.push_back(old);
     }
   for (const auto& entry : entries) all.push_back(to_json(entry));
   const auto place = [](const Json& entry) {
@@ -142,11 +155,12 @@ std::string ledger_text(const std::vector<LedgerEntry>& entries, int64_t columns
   // Too wide for a table: each claim with what was expected and measured below it, and nothing cut.
   std::string text;
   for (const auto& entry : entries) {
-    text += (entry.number > 0 ? std::to_string(entry.number) + "  " : "") + std::filesystem::path(entry.spec).stem().string() +
-            (entry.paper.empty() ? "" : "  " + entry.paper) + (entry.failed.empty() ? "" : "\n  failed               " + entry.failed) + "\n";
+    text += (entry.number > 0 ? std::to_string(entry.number) + "  " : "") +
+            std::filesystem::path(entry.spec).stem().string() + (entry.paper.empty() ? "" : "  " + entry.paper) +
+            (entry.failed.empty() ? "" : "\n  failed               " + entry.failed) + "\n";
     for (const auto& row : entry.claims)
-      text += "  " + padded(row.answer, 19) + "  " + with_control(row) + "\n" + std::string(23, ' ') + row.expected + "\n" + std::string(23, ' ') +
-              row.measured + "\n";
+      text += "  " + padded(row.answer, 19) + "  " + with_control(row) + "\n" + std::string(23, ' ') + row.expected +
+              "\n" + std::string(23, ' ') + row.measured + "\n";
   }
   return text;
 }
@@ -161,8 +175,9 @@ std::string ledger_answer(const std::vector<LedgerEntry>& entries) {
       open += row.answer == "not enough evidence";
     }
   }
-  return std::to_string(total) + (total == 1 ? " claim: " : " claims: ") + std::to_string(holding) + (holding == 1 ? " holds, " : " hold, ") +
-         std::to_string(total - holding - open) + " do not hold, " + std::to_string(open) + " have not enough evidence" +
+  return std::to_string(total) + (total == 1 ? " claim: " : " claims: ") + std::to_string(holding) +
+         (holding == 1 ? " holds, " : " hold, ") + std::to_string(total - holding - open) + " do not hold, " +
+         std::to_string(open) + " have not enough evidence" +
          (failed ? "; " + std::to_string(failed) + " of the specs failed" : "");
 }
 
@@ -173,8 +188,9 @@ std::string markdown_table(const std::vector<LedgerEntry>& entries) {
     if (!entry.failed.empty()) text += begin + "| | " + markdown_cell(entry.failed) + " | **failed** |\n";
     for (const auto& row : entry.claims)
       text += begin + markdown_cell(row.claim) + (entry.paper.empty() ? "" : " (" + entry.paper + ")") +
-              (row.control.empty() ? "" : "; control: " + markdown_cell(row.control)) + " | `" + markdown_cell(row.expected) + "` | " +
-              markdown_cell(row.measured) + " | " + (row.answer == "holds" ? row.answer : "**" + row.answer + "**") + " |\n";
+              (row.control.empty() ? "" : "; control: " + markdown_cell(row.control)) + " | `" +
+              markdown_cell(row.expected) + "` | " + markdown_cell(row.measured) + " | " +
+              (row.answer == "holds" ? row.answer : "**" + row.answer + "**") + " |\n";
   }
   return text;
 }
@@ -184,7 +200,8 @@ std::string replaced_section(const std::string& text, const std::string& name, c
   const auto from = text.find(begin);
   const auto to = from == std::string::npos ? from : text.find(end, from);
   if (to == std::string::npos)
-    throw UsageError("expected the lines \"<!-- begin " + name + " -->\" and \"" + end + "\", between which the table goes");
+    throw UsageError("expected the lines \"<!-- begin " + name + " -->\" and \"" + end +
+                     "\", between which the table goes");
   return text.substr(0, from + begin.size()) + section + text.substr(to);
 }
 

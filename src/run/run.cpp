@@ -36,7 +36,8 @@ torch::Device device_from(const std::string& name) {
   try {
     const torch::Device device(name);
     if (device.is_cuda() && !torch::cuda::is_available())
-      throw UsageError("device: " + in_quotes(name) + " is not available: this LibTorch or machine has no CUDA; use cpu");
+      throw UsageError("device: " + in_quotes(name) +
+                       " is not available: this LibTorch or machine has no CUDA; use cpu");
     return device;
   } catch (const c10::Error&) {
     throw UsageError("device: expected cpu, cuda or cuda:N, got " + in_quotes(name));
@@ -81,7 +82,8 @@ std::filesystem::path folder_of_run(const RunSpec& spec, const RunFlags& flags) 
   if (flags.threads > 0) at::set_num_threads(flags.threads);
   auto bits = dump(spec);  // what is asked and claimed changes no bits
   for (const char* key : {"question", "paper", "expect", "compare"}) bits.erase(key);
-  return flags.out / spec.name / short_hash(bits.dump() + environment_of(device_from(flags.device.value_or(spec.device))).dump());
+  return flags.out / spec.name /
+         short_hash(bits.dump() + environment_of(device_from(flags.device.value_or(spec.device))).dump());
 }
 
 nlohmann::ordered_json environment_of(torch::Device device) {
@@ -134,8 +136,8 @@ nlohmann::ordered_json claim_view(const nlohmann::ordered_json& results) {
 
 void write_report(const std::filesystem::path& folder) {
   const auto json = [&](const char* name) { return read_ordered_json_file(folder / name); };
-  write_file_atomically(folder / "report.html", report_html(json("results.json"), metric_rows(folder), json("spec.json"),
-                                                            json("environment.json")));
+  write_file_atomically(folder / "report.html", report_html(json("results.json"), metric_rows(folder),
+                                                            json("spec.json"), json("environment.json")));
 }
 
 RunOutcome run_variant(const RunVariant& variant, const std::string& spec_path, const RunFlags& flags, Console& console,
@@ -152,8 +154,9 @@ RunOutcome run_variant(const RunVariant& variant, const std::string& spec_path, 
   write_file_atomically(folder.path / "spec.json", resolved.dump(2) + "\n");
   write_file_atomically(folder.path / "environment.json", environment.dump(2) + "\n");
   console.log_to((folder.path / "log.txt").string());
-  console.plain(spec.name + (variant.label.empty() ? "" : " (" + variant.label + ")") + (spec.question.empty() ? "" : ": " + spec.question) +
-                "     " + device.str() + ", " + std::to_string(at::get_num_threads()) + " threads, seed " + std::to_string(spec.seed));
+  console.plain(spec.name + (variant.label.empty() ? "" : " (" + variant.label + ")") +
+                (spec.question.empty() ? "" : ": " + spec.question) + "     " + device.str() + ", " +
+                std::to_string(at::get_num_threads()) + " threads, seed " + std::to_string(spec.seed));
 
   TaskContext task_context;
   task_context.spec_folder = std::filesystem::path(spec_path).parent_path().string();
@@ -170,10 +173,12 @@ RunOutcome run_variant(const RunVariant& variant, const std::string& spec_path, 
     const auto& named = spec.tasks[i];
     const auto one = make_task(named.task, shared);
     const auto size = [](const ModelContext& c) {
-      return std::to_string(c.source_vocabulary) + ", " + std::to_string(c.target_vocabulary) + " tokens and " + std::to_string(c.classes) + " classes";
+      return std::to_string(c.source_vocabulary) + ", " + std::to_string(c.target_vocabulary) + " tokens and " +
+             std::to_string(c.classes) + " classes";
     };
     if (size(one->context()) != size(task->context()))
-      throw UsageError("tasks[" + std::to_string(i) + "]: expected the vocabularies of the spec's task (" + size(task->context()) + "), got " + size(one->context()));
+      throw UsageError("tasks[" + std::to_string(i) + "]: expected the vocabularies of the spec's task (" +
+                       size(task->context()) + "), got " + size(one->context()));
     console.line("data", named.name + ": " + one->summary());
     longest = std::max(longest, one->longest());
     further[named.name] = one;
@@ -234,9 +239,11 @@ RunOutcome run_variant(const RunVariant& variant, const std::string& spec_path, 
     for (std::string line; std::getline(lines, line);) console.line("expect", line);
   }
   context.save_results();
-  if (!ended_before || results["stages"].size() != there) add_results(context.events(), results, resolved, seconds_since_1970());
+  if (!ended_before || results["stages"].size() != there)
+    add_results(context.events(), results, resolved, seconds_since_1970());
   write_report(folder.path);
-  const auto report = "report: " + (folder.path / "report.html").string() + "       (" + duration(results["seconds"]) + ")";
+  const auto report =
+      "report: " + (folder.path / "report.html").string() + "       (" + duration(results["seconds"]) + ")";
   console.plain(report);
   console.ended(spec.name + (variant.label.empty() ? "" : " (" + variant.label + ")") + "  " + report);
   if (unjudged) throw *unjudged;

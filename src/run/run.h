@@ -26,12 +26,12 @@ struct RunOutcome {
   bool expectations_hold = true;
 };
 
-/// The folder of a run. Sets the number of threads, which is a part of what a run is. Throws UsageError for a device that is
-/// not there.
+/// The folder of a run. Sets the number of threads, which is a part of what a run is. Throws UsageError for a device
+/// that is not there.
 std::filesystem::path folder_of_run(const RunSpec& spec, const RunFlags& flags);
 
-/// Runs one variant of a spec: makes the run folder, goes on from what is there, runs each stage that has no result, judges
-/// the expectations, writes the report. `stop`: set to leave soon with everything saved (throws Interrupted).
+/// Runs one variant of a spec: makes the run folder, goes on from what is there, runs each stage that has no result,
+/// judges the expectations, writes the report. `stop`: set to leave soon with everything saved (throws Interrupted).
 RunOutcome run_variant(const RunVariant& variant, const std::string& spec_path, const RunFlags& flags, Console& console,
                        const std::atomic<bool>& stop);
 

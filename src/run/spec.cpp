@@ -41,30 +41,34 @@ void visit_texts(Options& options, const std::string& path, const Visit& visit) 
     if (auto* const* choices = std::get_if<Choices*>(&field.value)) visit_texts(**choices, here, visit);
     if (auto* list = std::get_if<OptionsList>(&field.value))
       for (std::size_t i = 0; i < list->size(); ++i) visit_texts(list->at(i), item_path(here, i), visit);
-    if (auto* const* text = std::get_if<std::string*>(&field.value); text && !(*text)->empty()) visit(field, here, **text);
-    if (auto* const* text = std::get_if<std::optional<std::string>*>(&field.value); text && **text) visit(field, here, ***text);
+    if (auto* const* text = std::get_if<std::string*>(&field.value); text && !(*text)->empty())
+      visit(field, here, **text);
+    if (auto* const* text = std::get_if<std::optional<std::string>*>(&field.value); text && **text)
+      visit(field, here, ***text);
     if (auto* const* list = std::get_if<std::vector<std::string>*>(&field.value))
       for (std::size_t i = 0; i < (*list)->size(); ++i) visit(field, item_path(here, i), (**list)[i]);
   }
 }
 
 // Every metric that a stage names must be one of its task's. `tasks`: by name, the spec's own by "".
-void metric_rules(Choices stages, const std::string& path, const std::map<std::string, const Choice*>& tasks, Problems& problems) {
+void metric_rules(Choices stages, const std::string& path, const std::map<std::string, const Choice*>& tasks,
+                  Problems& problems) {
   for (std::size_t i = 0; i < stages.items.size(); ++i) {
     auto& stage = stages.items[i];
     const auto place = item_path(path, i) + "." + stage.type();
     Fields fields;
     stage.options().describe(fields);
     for (const auto& field : fields.all())  // a stage of stages: each has a task of its own
-      if (auto* const* inner = std::get_if<Choices*>(&field.value); inner && (*inner)->keyed) metric_rules(**inner, key_path(place, field.name), tasks, problems);
+      if (auto* const* inner = std::get_if<Choices*>(&field.value); inner && (*inner)->keyed)
+        metric_rules(**inner, key_path(place, field.name), tasks, problems);
     const auto found = tasks.find(common_of(stage).task);
     const auto* rules = found == tasks.end() ? nullptr : dynamic_cast<const TaskRules*>(&found->second->options());
     if (!rules) continue;
     const auto metrics = rules->metrics();
     visit_texts(stage.options(), place, [&](const Field& field, const std::string& at, const std::string& metric) {
       if (field.is_metric && !metrics.has(metric) && at.find(".stages[", place.size()) == std::string::npos)
-        problems.add(at, "the task " + found->second->type() + " has no metric " + in_quotes(metric) + did_you_mean(metric, metrics.all) +
-                             " (it has: " + listed(metrics.all) + ")");
+        problems.add(at, "the task " + found->second->type() + " has no metric " + in_quotes(metric) +
+                             did_you_mean(metric, metrics.all) + " (it has: " + listed(metrics.all) + ")");
     });
   }
 }
@@ -77,7 +81,8 @@ void role_rules(Choice model, const std::map<std::string, const Choice*>& tasks,
       for (const auto& role : rules->roles.items) told.push_back(role_name(role));
   visit_texts(model.options(), "model", [&](const Field& field, const std::string& place, const std::string& role) {
     if (field.is_role && !role.empty() && std::find(told.begin(), told.end(), role) == told.end())
-      problems.add(place, "no task tells the role " + in_quotes(role) + did_you_mean(role, told) + "; expected it in task.roles (told: " + listed(told) + ")");
+      problems.add(place, "no task tells the role " + in_quotes(role) + did_you_mean(role, told) +
+                              "; expected it in task.roles (told: " + listed(told) + ")");
   });
 }
 
@@ -96,7 +101,9 @@ void RunSpec::describe(Fields& fields) {
   fields.add("paper", paper, "arXiv number of the paper whose claim is tried");
   fields.add("seed", seed, "seeds weights, data order, dropout and all other draws").at_least(0);
   fields.add("device", device, "where it runs: cpu, cuda or cuda:N; the flag --device wins");
-  fields.add("precision", precision, "type of weights and arithmetic; bfloat16: weights and sums in float32, matrix products in bfloat16")
+  fields
+      .add("precision", precision,
+           "type of weights and arithmetic; bfloat16: weights and sums in float32, matrix products in bfloat16")
       .one_of({"float32", "float64", "bfloat16"});
   fields.add("task", task, "data, and what is learnt from it");
   fields.add("tasks", tasks, "further tasks, which stages name: of the same vocabularies");
@@ -114,8 +121,8 @@ namespace {
 /// Names of specs and stages become names of folders and files: none may lead out of the run folder.
 bool names_a_folder(const std::string& name) {
   return name.find_first_not_of('.') != std::string::npos && std::all_of(name.begin(), name.end(), [](unsigned char c) {
-    return std::isalnum(c) || c == '-' || c == '_' || c == '.';
-  });
+           return std::isalnum(c) || c == '-' || c == '_' || c == '.';
+         });
 }
 
 std::string not_a_folder(const std::string& name) {
@@ -131,7 +138,8 @@ void RunSpec::rules(Problems& problems) const {
   for (std::size_t i = 0; i < tasks.size(); ++i) {
     const auto place = item_path("tasks", i);
     if (!by_name.emplace(tasks[i].name, &tasks[i].task).second)
-      problems.add(place + ".name", tasks[i].name.empty() ? "expected a name" : "two tasks are called " + in_quotes(tasks[i].name));
+      problems.add(place + ".name",
+                   tasks[i].name.empty() ? "expected a name" : "two tasks are called " + in_quotes(tasks[i].name));
     names.push_back(tasks[i].name);
   }
   for (const auto& [name, one] : by_name)
@@ -139,7 +147,8 @@ void RunSpec::rules(Problems& problems) const {
   auto texts = stages;  // visited to read
   visit_texts(texts, "stages", [&](const Field& field, const std::string& place, const std::string& name) {
     if (field.is_task && !by_name.count(name))
-      problems.add(place, "no task is called " + in_quotes(name) + did_you_mean(name, names) + " (tasks: " + listed(names) + ")");
+      problems.add(place, "no task is called " + in_quotes(name) + did_you_mean(name, names) +
+                              " (tasks: " + listed(names) + ")");
   });
   metric_rules(stages, "stages", by_name, problems);
   role_rules(model, by_name, problems);
@@ -157,7 +166,8 @@ void check_stages(const Choices& stages, const std::string& path, EarlierStages 
       std::string exist = "initial";
       for (const auto& [name, earlier] : known) exist += name == "initial" ? "" : ", " + name;
       if (common.model != "initial")
-        problems.add(place + ".model", "no earlier stage is called " + in_quotes(common.model) + " (earlier: " + exist + ")");
+        problems.add(place + ".model",
+                     "no earlier stage is called " + in_quotes(common.model) + " (earlier: " + exist + ")");
     }
     if (!names_a_folder(stage_name(stage))) {
       problems.add(place + ".name", not_a_folder(stage_name(stage)));
@@ -194,8 +204,9 @@ std::vector<Mistake> equal_arms(const std::vector<RunVariant>& variants, const D
     const auto [first, added] = arm_of.emplace(dump_text(*variant.spec), variant.arm);
     const auto key = key_path("arms", variant.arm);
     if (!added && (mistakes.empty() || mistakes.back().path != key))
-      mistakes.push_back({document.place(key), key, "expected a run of its own, got the same as " + in_quotes(first->second) +
-                                                        ": both come to the same spec"});
+      mistakes.push_back(
+          {document.place(key), key,
+           "expected a run of its own, got the same as " + in_quotes(first->second) + ": both come to the same spec"});
   }
   return mistakes;
 }
@@ -211,14 +222,15 @@ std::vector<RunVariant> load_spec(const std::string& path, const std::vector<std
   for (auto& variant : expand(document)) {
     auto spec = std::make_shared<RunSpec>();
     auto found = read(variant.document, *spec);
-    if (find_files) visit_texts(*spec, "", [&](const Field& field, const std::string& key, const std::string& file) {
-      if (!field.is_file) return;
-      try {
-        resolve_data_path(file, folder);
-      } catch (const FileError& error) {
-        found.push_back({variant.document.place(key), key, error.what()});
-      }
-    });
+    if (find_files)
+      visit_texts(*spec, "", [&](const Field& field, const std::string& key, const std::string& file) {
+        if (!field.is_file) return;
+        try {
+          resolve_data_path(file, folder);
+        } catch (const FileError& error) {
+          found.push_back({variant.document.place(key), key, error.what()});
+        }
+      });
     mistakes.insert(mistakes.end(), found.begin(), found.end());
     variants.push_back({variant.label, std::move(spec), variant.arm, variant.group});
   }

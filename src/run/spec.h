@@ -4,8 +4,8 @@
 
 #include "modules/base/fields.h"
 #include "modules/model/model.h"
-#include "src/spec/document.h"
 #include "src/spec/compare.h"
+#include "src/spec/document.h"
 #include "src/task/task.h"
 
 namespace headlab {
@@ -58,7 +58,9 @@ struct RunVariant {
 };
 
 /// Reads a spec with its overrides and its sweep; everything that can be known before a run is checked, files included.
-/// Throws SpecErrors with every mistake. Nothing is allocated or written. `find_files`: the files it names must be there.
-std::vector<RunVariant> load_spec(const std::string& path, const std::vector<std::string>& overrides, bool find_files = true);
+/// Throws SpecErrors with every mistake. Nothing is allocated or written. `find_files`: the files it names must be
+/// there.
+std::vector<RunVariant> load_spec(const std::string& path, const std::vector<std::string>& overrides,
+                                  bool find_files = true);
 
 }  // namespace headlab

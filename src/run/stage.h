@@ -8,8 +8,8 @@
 
 namespace headlab {
 
-/// One step of a run. It reads what earlier stages left in the context and returns what results.json says of it; a stage
-/// whose result is there already is not run again, so all that others need of it must be in files by then.
+/// One step of a run. It reads what earlier stages left in the context and returns what results.json says of it; a
+/// stage whose result is there already is not run again, so all that others need of it must be in files by then.
 struct Stage {
   virtual ~Stage() = default;
   virtual nlohmann::ordered_json run(RunContext& context) = 0;

@@ -45,7 +45,8 @@ std::string method_of(const Json& curve, const Json& stages) {
 void numbers_of(const Json& stage, const std::string& name, const Json& stages, std::vector<Found>& found) {
   if (stage.contains("metrics"))
     for (const auto& [metric, value] : stage.at("metrics").items())
-      if (const auto number = measured(stage.at("metrics"), metric)) found.push_back({name, metric, std::nullopt, "", "", *number});
+      if (const auto number = measured(stage.at("metrics"), metric))
+        found.push_back({name, metric, std::nullopt, "", "", *number});
   for (const auto& [key, value] : stage.items())
     if (value.is_number()) found.push_back({name, key, std::nullopt, "", "", value.get<double>()});
   if (!stage.contains("points")) return;
@@ -56,7 +57,8 @@ void numbers_of(const Json& stage, const std::string& name, const Json& stages, 
     for (const auto* key : {"heads_kept", "value"})
       if (const auto number = measured(point, key)) found.push_back({name, key, at, metric, method, *number});
     if (!point.contains("random")) continue;
-    if (const auto mean = measured(point.at("random"), "mean")) found.push_back({name, "random", at, metric, method, *mean});
+    if (const auto mean = measured(point.at("random"), "mean"))
+      found.push_back({name, "random", at, metric, method, *mean});
   }
 }
 
@@ -68,7 +70,8 @@ std::vector<Found> numbers_of(const Json& results) {
     if (!stage.contains("runs")) continue;
     std::vector<Found> all;  // of every repetition
     for (const auto& repetition : stage.at("runs"))
-      for (const auto& [inner_name, inner] : repetition.items()) numbers_of(inner, name + "/" + inner_name, repetition, all);
+      for (const auto& [inner_name, inner] : repetition.items())
+        numbers_of(inner, name + "/" + inner_name, repetition, all);
     std::vector<std::pair<Found, std::vector<double>>> by_place;
     std::map<FoundPlace, std::size_t> places;
     for (const auto& one : all) {
@@ -121,7 +124,8 @@ std::vector<SummaryRow> summarised(const std::vector<RunVariant>& variants, cons
     for (const auto& found : numbers_of(runs[i].results)) {
       const auto [place, added] =
           places.emplace(std::pair(variants[i].group, FoundPlace{found.stage, found.measure, found.at}), rows.size());
-      if (added) rows.push_back({variants[i].group, found.stage, found.measure, found.at, found.metric, found.method, {}, {}});
+      if (added)
+        rows.push_back({variants[i].group, found.stage, found.measure, found.at, found.metric, found.method, {}, {}});
       rows[place->second].values.push_back(found.value);
     }
   for (auto& row : rows) row.interval = mean_interval(row.values);
@@ -133,7 +137,8 @@ Json to_json(const std::vector<SummaryRow>& rows) {
   for (const auto& row : rows) {
     Json one{{"group", row.group}, {"stage", row.stage}, {"measure", row.measure}};
     if (row.at) one.update(Json{{"at", *row.at}, {"metric", row.metric}, {"method", row.method}});
-    one.update(Json{{"mean", row.interval.mean}, {"low", row.interval.low}, {"high", row.interval.high}, {"values", row.values}});
+    one.update(Json{
+        {"mean", row.interval.mean}, {"low", row.interval.low}, {"high", row.interval.high}, {"values", row.values}});
     json.push_back(std::move(one));
   }
   return json;
@@ -142,9 +147,10 @@ Json to_json(const std::vector<SummaryRow>& rows) {
 std::string to_csv(const std::vector<SummaryRow>& rows) {
   std::string text = "group,stage,measure,at,mean,low,high,seeds,metric,method\n";
   for (const auto& row : rows)
-    text += quoted_cell(row.group) + "," + quoted_cell(row.stage) + "," + quoted_cell(row.measure) + "," + (row.at ? exact(*row.at) : "") + "," +
-            exact(row.interval.mean) + "," + exact(row.interval.low) + "," + exact(row.interval.high) + "," + std::to_string(row.values.size()) +
-            "," + quoted_cell(row.metric) + "," + quoted_cell(row.method) + "\n";
+    text += quoted_cell(row.group) + "," + quoted_cell(row.stage) + "," + quoted_cell(row.measure) + "," +
+            (row.at ? exact(*row.at) : "") + "," + exact(row.interval.mean) + "," + exact(row.interval.low) + "," +
+            exact(row.interval.high) + "," + std::to_string(row.values.size()) + "," + quoted_cell(row.metric) + "," +
+            quoted_cell(row.method) + "\n";
   return text;
 }
 
@@ -166,8 +172,9 @@ std::string summary_text(const std::vector<SummaryRow>& rows, const std::vector<
     }
   Names groups, of_curves;
   std::map<std::pair<std::string, FoundPlace>, const SummaryRow*> by_place;
-  std::map<std::string, Names> stages;                                                          // of curves, by metric
-  std::map<std::tuple<std::string, std::string, std::string>, std::vector<const SummaryRow*>> points;  // by metric, group, stage
+  std::map<std::string, Names> stages;  // of curves, by metric
+  std::map<std::tuple<std::string, std::string, std::string>, std::vector<const SummaryRow*>>
+      points;  // by metric, group, stage
   bool seeds = false;
   for (const auto& row : rows) {
     groups.add(row.group);
@@ -178,7 +185,8 @@ std::string summary_text(const std::vector<SummaryRow>& rows, const std::vector<
     stages[row.metric].add(row.stage);
     points[{row.metric, row.group, row.stage}].push_back(&row);
   }
-  const auto row_of = [&](const std::string& group, const std::string& stage, const std::string& measure, std::optional<double> at) {
+  const auto row_of = [&](const std::string& group, const std::string& stage, const std::string& measure,
+                          std::optional<double> at) {
     const auto found = by_place.find({group, {stage, measure, at}});
     return found == by_place.end() ? nullptr : found->second;
   };
@@ -208,9 +216,10 @@ std::string summary_text(const std::vector<SummaryRow>& rows, const std::vector<
           const auto* random = row_of(group, stage, "random", row->at);
           std::vector<std::string> cells;
           if (named) cells.push_back(group);
-          cells.insert(cells.end(), {stage + (row->method.empty() || row->method == stage ? "" : " (" + row->method + ")"),
-                                     fixed(100 * *row->at, 0) + " %", kept ? significant(kept->interval.mean, 4) : "", cell_of(*row, metric),
-                                     random ? cell_of(*random, metric) : ""});
+          cells.insert(cells.end(),
+                       {stage + (row->method.empty() || row->method == stage ? "" : " (" + row->method + ")"),
+                        fixed(100 * *row->at, 0) + " %", kept ? significant(kept->interval.mean, 4) : "",
+                        cell_of(*row, metric), random ? cell_of(*random, metric) : ""});
           curves.rows.push_back(std::move(cells));
         }
     text += curves.text(columns);

@@ -78,7 +78,8 @@ void add_rows(Options& options, const std::string& prefix, int depth, Rows& rows
     std::string meaning = field.help;
     if (!field.sentinel.empty()) meaning += (meaning.empty() ? "" : "; ") + field.sentinel;
     const bool copied = begun && !field.is_required;
-    rows.push_back({name, takes(field), copied ? "as beside the list" : default_text(field, defaults[field.name]), meaning});
+    rows.push_back(
+        {name, takes(field), copied ? "as beside the list" : default_text(field, defaults[field.name]), meaning});
     if (auto list = std::get_if<OptionsList>(&field.value); list && depth < deepest) {
       add_rows(list->append(), name + "[].", depth + 1, rows, list->laid_over);
     }
@@ -89,8 +90,9 @@ std::vector<std::string> entry_row(const EntryInfo& entry) { return {entry.name,
 
 /// Slots of which a model has an entry each.
 bool is_part_of_a_model(const std::string& slot) {
-  static const std::set<std::string> parts{"project", "adapter", "position", "score", "normalise", "gate", "mix", "mixer", "block",
-                                           "residual", "norm", "feed_forward", "added_position"};
+  static const std::set<std::string> parts{"project", "adapter",      "position",      "score", "normalise",
+                                           "gate",    "mix",          "mixer",         "block", "residual",
+                                           "norm",    "feed_forward", "added_position"};
   return parts.count(slot) == 1;
 }
 
@@ -103,13 +105,16 @@ std::string combines_text(const Catalogue& slot, const EntryInfo& entry, const s
   for (const Catalogue* other : slots)
     for (const EntryInfo& one : other->entries)
       for (const auto& clash : one.clashes)
-        if (&one != &entry && speaks_of(clash, name)) lines.push_back("not beside " + other->slot + "." + one.name + ": " + clash.why);
-  std::string text = lines.empty() ? "\n  combines with every entry of the other slots\n" : "\n  combines with the entries of the other slots, but:\n";
+        if (&one != &entry && speaks_of(clash, name))
+          lines.push_back("not beside " + other->slot + "." + one.name + ": " + clash.why);
+  std::string text = lines.empty() ? "\n  combines with every entry of the other slots\n"
+                                   : "\n  combines with the entries of the other slots, but:\n";
   for (const auto& line : lines) text += "    " + line + "\n";
   return text;
 }
 
-std::string entry_text(const Catalogue& slot, const EntryInfo& entry, const std::vector<const Catalogue*>& slots, bool full) {
+std::string entry_text(const Catalogue& slot, const EntryInfo& entry, const std::vector<const Catalogue*>& slots,
+                       bool full) {
   std::string text = table({entry_row(entry)}, "");
   return full ? text + "\n" + options_text(*entry.options()) + combines_text(slot, entry, slots) : text;
 }
@@ -117,7 +122,8 @@ std::string entry_text(const Catalogue& slot, const EntryInfo& entry, const std:
 std::string slot_text(const Catalogue& slot, const std::vector<const Catalogue*>& slots, bool full) {
   std::string text;
   if (full) {
-    for (const EntryInfo& entry : slot.entries) text += (text.empty() ? "" : "\n") + entry_text(slot, entry, slots, true);
+    for (const EntryInfo& entry : slot.entries)
+      text += (text.empty() ? "" : "\n") + entry_text(slot, entry, slots, true);
     return text;
   }
   Rows rows;

@@ -22,7 +22,8 @@ Comparison compare(const CompareOptions& claim, const std::vector<nlohmann::orde
   Comparison made;
   for (const auto& of_seed : results) {
     const auto one = judge(claim, of_seed);
-    if (made.differences.empty()) made.verdict = one;
+    if (made.differences.empty())
+      made.verdict = one;
     else {
       made.verdict.left += one.left;
       made.verdict.right += one.right;
@@ -44,7 +45,9 @@ Comparison compare(const CompareOptions& claim, const std::vector<nlohmann::orde
   return made;
 }
 
-std::string Comparison::answer() const { return verdict.holds ? "holds" : undecided ? "not enough evidence" : "does not hold"; }
+std::string Comparison::answer() const {
+  return verdict.holds ? "holds" : undecided ? "not enough evidence" : "does not hold";
+}
 
 nlohmann::ordered_json to_json(const Comparison& comparison) {
   auto json = to_json(comparison.verdict);

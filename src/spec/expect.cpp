@@ -106,7 +106,8 @@ bool relation_holds(const ExpectOptions& expectation, double difference) {
 }
 
 std::string expected_text(const Verdict& verdict) {
-  return verdict.that + sign_of(verdict) + verdict.bound + (verdict.within ? " within " + measured_number(*verdict.within) : "");
+  return verdict.that + sign_of(verdict) + verdict.bound +
+         (verdict.within ? " within " + measured_number(*verdict.within) : "");
 }
 
 std::string measured_text(const Verdict& verdict) {
@@ -129,7 +130,8 @@ std::string claim_text(const std::vector<ClaimLine>& lines) {
 
 std::string verdict_text(const std::vector<Verdict>& verdicts) {
   std::vector<ClaimLine> lines;
-  for (const Verdict& verdict : verdicts) lines.push_back({verdict.holds ? "holds" : "does not hold", expected_text(verdict), measured_text(verdict)});
+  for (const Verdict& verdict : verdicts)
+    lines.push_back({verdict.holds ? "holds" : "does not hold", expected_text(verdict), measured_text(verdict)});
   return claim_text(lines);
 }
 

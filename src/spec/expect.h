@@ -16,7 +16,7 @@ namespace headlab {
 /// Both sides are expressions over the results (src/spec/expression.h); a bound may be a number as well.
 struct ExpectOptions : Described<ExpectOptions> {
   std::string claim, that;
-  std::string control;  // in words: what it is measured against
+  std::string control;                                                 // in words: what it is measured against
   std::optional<std::string> at_least, at_most, above, below, equals;  // exactly one
   std::optional<double> within;  // with equals: the largest difference that still is equal; absent: 0
 

@@ -33,7 +33,8 @@ class ExpressionParser {
 
   [[noreturn]] void fail(const std::string& message) const {
     std::size_t end = std::min(at_ + 20, text_.size());
-    while (end < text_.size() && (static_cast<unsigned char>(text_[end]) & 0xC0) == 0x80) ++end;  // never within a character
+    while (end < text_.size() && (static_cast<unsigned char>(text_[end]) & 0xC0) == 0x80)
+      ++end;  // never within a character
     std::string found = at_ < text_.size() ? in_quotes(text_.substr(at_, end - at_)) : "the end";
     throw UsageError("syntax error at character " + std::to_string(at_ + 1) + ": " + message + ", got " + found);
   }

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t most_runs = 10'000;
 constexpr std::size_t most_values = 20'000'000;  // of all runs together: each holds a copy of the spec
-constexpr std::size_t longest_value = 40;  // of a label, in bytes
+constexpr std::size_t longest_value = 40;        // of a label, in bytes
 const std::vector<std::string> fixed_keys{"name", "sweep", "arms", "seeds", "compare"};  // of the spec as a whole
 
 /// One key of a sweep with the value it has in one run.
@@ -50,15 +50,17 @@ class Expansion {
     const Node* sweep = given("sweep");
     const Node* arms = given("arms");
     const Node* seeds = given("seeds");
-    if (sweep && (arms || seeds)) add((arms ? arms : seeds)->at, arms ? "arms" : "seeds", "expected a sweep or arms with seeds, got both");
+    if (sweep && (arms || seeds))
+      add((arms ? arms : seeds)->at, arms ? "arms" : "seeds", "expected a sweep or arms with seeds, got both");
     throw_mistakes(mistakes_);
     if (arms || seeds) return compared(arms, seeds);
     if (!sweep) return {{"", document_, "", ""}};
     std::vector<Run> runs = sweep->kind == Node::Kind::object ? grid(*sweep) : list(*sweep);
     const std::size_t each = values_in(document_.root()) - values_in(*sweep);
     if (runs.size() > most_values / std::max<std::size_t>(each, 1)) {
-      add(sweep->at, "sweep", "expected a smaller sweep: " + std::to_string(runs.size()) + " runs of a spec with " +
-                                  std::to_string(each) + " values are too many to hold at once");
+      add(sweep->at, "sweep",
+          "expected a smaller sweep: " + std::to_string(runs.size()) + " runs of a spec with " + std::to_string(each) +
+              " values are too many to hold at once");
     }
     throw_mistakes(mistakes_);
     std::vector<Variant> variants = apply(runs, *sweep);
@@ -87,19 +89,23 @@ class Expansion {
     static const Node none{Node::Kind::object};
     std::vector<std::pair<std::string, const Node*>> sets;
     if (arms && (arms->kind != Node::Kind::object || arms->members.empty())) {
-      add(arms->at, "arms", "expected an object {name: {key: value}}, got " + (arms->members.empty() && arms->kind == Node::Kind::object ? std::string("an empty one") : arms->got()));
+      add(arms->at, "arms",
+          "expected an object {name: {key: value}}, got " +
+              (arms->members.empty() && arms->kind == Node::Kind::object ? std::string("an empty one") : arms->got()));
     } else if (arms) {
       for (const Node::Member& member : arms->members) {
         const std::string path = key_path("arms", member.key);
         if (member.first) add(member.at, path, "repeated key");
-        if (!is_name(member.key)) add(member.at, path, "expected a name of letters, digits and _, since claims speak of it");
+        if (!is_name(member.key))
+          add(member.at, path, "expected a name of letters, digits and _, since claims speak of it");
         if (member.value.kind != Node::Kind::object) {
           add(member.value.at, path, "expected an object {key: value}, got " + member.value.got());
           continue;
         }
         for (const Node::Member& setting : member.value.members) {
           check_key(setting, key_path(path, setting.key));
-          if (setting.key == "seed") add(setting.at, key_path(path, "seed"), "an arm cannot change the seed; use \"seeds\"");
+          if (setting.key == "seed")
+            add(setting.at, key_path(path, "seed"), "an arm cannot change the seed; use \"seeds\"");
         }
         sets.emplace_back(member.key, &member.value);
       }
@@ -107,7 +113,9 @@ class Expansion {
       sets.emplace_back("", &none);
     }
     if (seeds && (seeds->kind != Node::Kind::list || seeds->items.empty()))
-      add(seeds->at, "seeds", "expected a list of whole numbers, got " + (seeds->kind == Node::Kind::list ? std::string("an empty list") : seeds->got()));
+      add(seeds->at, "seeds",
+          "expected a list of whole numbers, got " +
+              (seeds->kind == Node::Kind::list ? std::string("an empty list") : seeds->got()));
     for (std::size_t i = 0; seeds && i < seeds->items.size(); ++i)
       for (std::size_t j = 0; j < i; ++j)
         if (seeds->items[i].text == seeds->items[j].text)
@@ -115,8 +123,9 @@ class Expansion {
     throw_mistakes(mistakes_);
     const std::size_t count = sets.size() * (seeds ? seeds->items.size() : 1), each = values_in(document_.root());
     if (count > most_runs || count > most_values / std::max<std::size_t>(each, 1)) {
-      add(seeds ? seeds->at : arms->at, seeds ? "seeds" : "arms", "expected at most " + std::to_string(most_runs) + " runs, and fewer of a large spec; got " +
-                                                                      std::to_string(count) + " runs of a spec with " + std::to_string(each) + " values");
+      add(seeds ? seeds->at : arms->at, seeds ? "seeds" : "arms",
+          "expected at most " + std::to_string(most_runs) + " runs, and fewer of a large spec; got " +
+              std::to_string(count) + " runs of a spec with " + std::to_string(each) + " values");
       throw_mistakes(mistakes_);
     }
     Document base = without(document_, {"arms", "seeds"});
@@ -125,7 +134,8 @@ class Expansion {
       for (std::size_t i = 0; i < (seeds ? seeds->items.size() : 1); ++i) {
         Variant variant{name, base, name, name};
         for (const Node::Member& setting : set->members)
-          if (auto mistake = set_value(variant.document, setting.key, setting.at, setting.value)) mistakes_.push_back(*mistake);
+          if (auto mistake = set_value(variant.document, setting.key, setting.at, setting.value))
+            mistakes_.push_back(*mistake);
         if (seeds) {
           const Node& seed = seeds->items[i];
           if (auto mistake = set_value(variant.document, "seed", seed.at, seed)) mistakes_.push_back(*mistake);
@@ -139,14 +149,17 @@ class Expansion {
   }
 
   static bool is_name(const std::string& text) {
-    return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isalnum(c) || c == '_'; }) &&
+    return !text.empty() &&
+           std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isalnum(c) || c == '_'; }) &&
            !std::isdigit(static_cast<unsigned char>(text[0]));
   }
 
   static Document without(const Document& document, const std::vector<std::string>& keys) {
     Document base = document;
     auto& members = base.root().members;
-    const auto gone = [&](const Node::Member& member) { return !member.first && std::count(keys.begin(), keys.end(), member.key) > 0; };
+    const auto gone = [&](const Node::Member& member) {
+      return !member.first && std::count(keys.begin(), keys.end(), member.key) > 0;
+    };
     members.erase(std::remove_if(members.begin(), members.end(), gone), members.end());
     return base;
   }

@@ -25,8 +25,9 @@ struct Variant {
 ///
 ///     "arms": {"full": {}, "half": {"model.encoder.attention.heads": 4}}, "seeds": [1, 2, 3]
 ///
-/// Throws SpecErrors for a sweep or arms that are malformed, empty, repeats a run, or has more than 10,000 runs. Whether the
-/// keys and values suit the spec is told by reading each variant: its mistakes have the places within the sweep.
+/// Throws SpecErrors for a sweep or arms that are malformed, empty, repeats a run, or has more than 10,000 runs.
+/// Whether the keys and values suit the spec is told by reading each variant: its mistakes have the places within the
+/// sweep.
 std::vector<Variant> expand(const Document& document);
 
 /// One part of the runs of a sweep, for schedulers: `--part 3/16`.

@@ -128,7 +128,7 @@ Classification::Classification(const ClassificationOptions& options, const TaskC
 }
 
 TokenBatch Classification::collect(const std::string& split, const std::vector<int64_t>& examples,
-                                 torch::Device device) const {
+                                   torch::Device device) const {
   const auto& part = part_of(parts_, split);
   std::vector<int64_t> targets;
   for (const auto example : examples) targets.push_back(part.classes[static_cast<std::size_t>(example)]);
@@ -138,8 +138,7 @@ TokenBatch Classification::collect(const std::string& split, const std::vector<i
   return batch;
 }
 
-Evaluation Classification::evaluate(Model& model, const EvaluateOptions& options,
-                                    const Intervention& with) const {
+Evaluation Classification::evaluate(Model& model, const EvaluateOptions& options, const Intervention& with) const {
   const auto& part = part_of(parts_, options.split);
   const auto metrics = wanted_metrics(*this, options);
   TokenTotals totals;

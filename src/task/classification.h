@@ -38,10 +38,10 @@ struct ClassificationOptions : Described<ClassificationOptions>, TaskRules {
 class Classification : public OneTextTask {
  public:
   Classification(const ClassificationOptions& options, const TaskContext& context);
-  TokenBatch collect(const std::string& split, const std::vector<int64_t>& examples, torch::Device device) const override;
+  TokenBatch collect(const std::string& split, const std::vector<int64_t>& examples,
+                     torch::Device device) const override;
   MetricNames metrics() const override { return ClassificationOptions().metrics(); }
-  Evaluation evaluate(Model& model, const EvaluateOptions& options,
-                      const Intervention& with) const override;
+  Evaluation evaluate(Model& model, const EvaluateOptions& options, const Intervention& with) const override;
   const Labels& labels() const { return labels_; }
 
  private:

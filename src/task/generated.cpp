@@ -144,7 +144,7 @@ std::pair<std::vector<int64_t>, std::vector<int64_t>> GeneratedTask::lengths(con
 }
 
 TokenBatch GeneratedTask::collect(const std::string& split, const std::vector<int64_t>& examples,
-                                torch::Device device) const {
+                                  torch::Device device) const {
   const auto& part = part_of(parts_, split);
   std::vector<std::vector<int64_t>> sources, inputs;
   std::size_t longest = 0;
@@ -173,8 +173,7 @@ TokenBatch GeneratedTask::collect(const std::string& split, const std::vector<in
   return batch;
 }
 
-Evaluation GeneratedTask::evaluate(Model& model, const EvaluateOptions& options,
-                                   const Intervention& with) const {
+Evaluation GeneratedTask::evaluate(Model& model, const EvaluateOptions& options, const Intervention& with) const {
   const auto& part = part_of(parts_, options.split);
   const auto metrics = wanted_metrics(*this, options);
   TokenTotals totals;

@@ -37,16 +37,18 @@ class GeneratedTask : public Task, public WritesText {
   std::string summary() const override { return summary_; }
   nlohmann::ordered_json report() const override { return report_; }
   std::pair<std::vector<int64_t>, std::vector<int64_t>> lengths(const std::string& split) const override;
-  TokenBatch collect(const std::string& split, const std::vector<int64_t>& examples, torch::Device device) const override;
+  TokenBatch collect(const std::string& split, const std::vector<int64_t>& examples,
+                     torch::Device device) const override;
   MetricNames metrics() const override { return GeneratedTaskOptions().metrics(); }
-  Evaluation evaluate(Model& model, const EvaluateOptions& options,
-                      const Intervention& with) const override;
+  Evaluation evaluate(Model& model, const EvaluateOptions& options, const Intervention& with) const override;
   std::map<std::string, std::string> files() const override { return {}; }
 
   /// Symbols between blanks; unknown ones are unk.
   std::vector<int64_t> encode(const std::string& prompt) const override;
   std::string decode(const std::vector<int64_t>& ids) const override;
-  std::string token(int64_t id) const override { return id <= Symbols::eos ? "" : data_.symbols.name(static_cast<int32_t>(id)); }
+  std::string token(int64_t id) const override {
+    return id <= Symbols::eos ? "" : data_.symbols.name(static_cast<int32_t>(id));
+  }
   TextIds text_ids() const override { return {Symbols::pad, Symbols::bos, Symbols::eos}; }
   const GeneratedData& data() const { return data_; }
 

@@ -211,7 +211,7 @@ std::pair<std::vector<int64_t>, std::vector<int64_t>> LanguageModel::lengths(con
 }
 
 TokenBatch LanguageModel::collect(const std::string& split, const std::vector<int64_t>& examples,
-                                torch::Device device) const {
+                                  torch::Device device) const {
   const auto& part = part_of(parts_, split);
   std::vector<std::vector<int64_t>> inputs;
   std::vector<int64_t> targets;
@@ -244,8 +244,7 @@ TokenBatch LanguageModel::collect(const std::string& split, const std::vector<in
   return batch;
 }
 
-Evaluation LanguageModel::evaluate(Model& model, const EvaluateOptions& options,
-                                   const Intervention& with) const {
+Evaluation LanguageModel::evaluate(Model& model, const EvaluateOptions& options, const Intervention& with) const {
   const auto& part = part_of(parts_, options.split);
   const auto metrics = wanted_metrics(*this, options);
   const bool whole = options.limit == 0 || options.limit >= static_cast<int64_t>(part.windows.size());

@@ -62,11 +62,11 @@ class LanguageModel : public Task, public WritesText {
   std::string summary() const override { return summary_; }
   nlohmann::ordered_json report() const override { return report_; }
   std::pair<std::vector<int64_t>, std::vector<int64_t>> lengths(const std::string& split) const override;
-  TokenBatch collect(const std::string& split, const std::vector<int64_t>& examples, torch::Device device) const override;
+  TokenBatch collect(const std::string& split, const std::vector<int64_t>& examples,
+                     torch::Device device) const override;
   std::string token(int64_t id) const override { return codec_->decode({id}); }
   MetricNames metrics() const override { return LanguageModelOptions().metrics(); }
-  Evaluation evaluate(Model& model, const EvaluateOptions& options,
-                      const Intervention& with) const override;
+  Evaluation evaluate(Model& model, const EvaluateOptions& options, const Intervention& with) const override;
   std::map<std::string, std::string> files() const override { return codec_->files(); }
 
   std::vector<int64_t> encode(const std::string& prompt) const override { return codec_->encode(prompt); }

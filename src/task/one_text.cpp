@@ -13,7 +13,8 @@ TextIds text_ids(const Tokenizer& tokenizer) {
 }
 
 std::string written(const Tokenizer& tokenizer, int64_t id) {
-  if (id == tokenizer.pad_id() || id == tokenizer.bos_id() || id == tokenizer.eos_id() || id == tokenizer.unk_id()) return "";
+  if (id == tokenizer.pad_id() || id == tokenizer.bos_id() || id == tokenizer.eos_id() || id == tokenizer.unk_id())
+    return "";
   return tokenizer.decode({id});
 }
 
@@ -52,7 +53,8 @@ std::vector<std::vector<int64_t>> word_pieces(const Tokenizer& tokenizer, const 
 }
 
 bool OneTextTask::needs_no_data(const TaskContext& context, bool labelled) {
-  if (context.reads_data || !context.file("tokenizer.model") || (labelled && !context.file("labels.model"))) return false;
+  if (context.reads_data || !context.file("tokenizer.model") || (labelled && !context.file("labels.model")))
+    return false;
   tokenizer_ = one_tokenizer({}, {}, context);
   if (labelled) labels_ = labels_of({}, context);
   return true;
@@ -84,7 +86,8 @@ std::map<std::string, std::string> OneTextTask::files() const {
   return files;
 }
 
-TokenBatch OneTextTask::read(const std::string& split, const std::vector<int64_t>& examples, torch::Device device) const {
+TokenBatch OneTextTask::read(const std::string& split, const std::vector<int64_t>& examples,
+                             torch::Device device) const {
   const auto& texts = part_of(ids_, split);
   std::vector<std::vector<int64_t>> rows;
   for (const auto example : examples) rows.push_back(texts[static_cast<std::size_t>(example)]);

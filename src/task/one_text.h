@@ -43,8 +43,8 @@ class OneTextTask : public Task {
   std::map<std::string, std::string> files() const override;
 
  protected:
-  /// Takes the tokenizer and, where `labelled`, the labels of an earlier run; true where nothing else is wanted, so that no
-  /// data is read (TaskContext::reads_data).
+  /// Takes the tokenizer and, where `labelled`, the labels of an earlier run; true where nothing else is wanted, so
+  /// that no data is read (TaskContext::reads_data).
   bool needs_no_data(const TaskContext& context, bool labelled);
   /// The texts of these examples, padded; targets, rows and their number are left to the task.
   TokenBatch read(const std::string& split, const std::vector<int64_t>& examples, torch::Device device) const;

@@ -10,8 +10,8 @@ struct Readings {
 };
 inline Readings readings_of(const Batch& inputs) {
   const bool pair = inputs.source_BS.defined();
-  return {pair ? inputs.source_BS : inputs.target_BT, pair ? inputs.source_mask_BS : inputs.target_mask_BT, inputs.target_BT,
-          inputs.target_mask_BT};
+  return {pair ? inputs.source_BS : inputs.target_BT, pair ? inputs.source_mask_BS : inputs.target_mask_BT,
+          inputs.target_BT, inputs.target_mask_BT};
 }
 
 }  // namespace headlab

@@ -19,7 +19,8 @@ const Tasks& tasks() {
           .entry<Tagging, TaggingOptions>("tagging", "a tag for each word")
           .entry<FrameTask, FrameTaskOptions>("frames", "the class of each frame of a text of frames, as of speech")
           .entry<SpanTask, SpanOptions>("span", "the words of a text that answer a question", "1810.04805")
-          .entry<Transcription, TranscriptionOptions>("transcription", "what is said in a text of frames, as of speech", "1804.08050")
+          .entry<Transcription, TranscriptionOptions>("transcription", "what is said in a text of frames, as of speech",
+                                                      "1804.08050")
           .entry<GeneratedTask, GeneratedTaskOptions>("generated",
                                                       "small exercises that a program writes: copy, recall, Dyck ...");
   return registry;

@@ -16,7 +16,8 @@ const RoleRegistry& roles() {
       RoleRegistry("role", "which tokens of a text a head of this role may look at")
           .entry<Neighbours, NeighboursOptions>("neighbours", "tokens at most so far away", "2012.12366")
           .entry<Syntax, SyntaxOptions>("syntax", "a word, its head and its children; needs trees", "2012.12366")
-          .entry<MajorRelations, MajorRelationsOptions>("major_relations", "words at the ends of some relations; needs trees", "2012.12366")
+          .entry<MajorRelations, MajorRelationsOptions>(
+              "major_relations", "words at the ends of some relations; needs trees", "2012.12366")
           .entry<Separators, SeparatorsOptions>("separators", "punctuation, and the ends of the text", "2012.12366")
           .entry<Rare, RareOptions>("rare", "the tokens that stand in the fewest training texts", "2012.12366")
           .entry<RandomRole, RandomRoleOptions>("random", "as many tokens, drawn at random: the control");
@@ -36,7 +37,8 @@ int64_t TrainingTexts::with(int64_t id) const {
       const auto read = readings_of(task_.collect("train", examples, torch::kCPU).inputs);
       const auto &ids_BS = read.source_BS, &mask_BS = read.source_mask_BS;
       for (int64_t b = 0; b < ids_BS.size(0); ++b) {
-        const auto ids = std::get<0>(at::_unique2(mask_BS.defined() ? ids_BS[b].masked_select(mask_BS[b]) : ids_BS[b])).contiguous();
+        const auto ids =
+            std::get<0>(at::_unique2(mask_BS.defined() ? ids_BS[b].masked_select(mask_BS[b]) : ids_BS[b])).contiguous();
         if (ids.numel() == 0) continue;
         const auto* at = ids.data_ptr<int64_t>();
         const auto largest = static_cast<std::size_t>(at[ids.numel() - 1]);
@@ -57,7 +59,8 @@ RoleTeller::RoleTeller(const Choices& chosen, const Task& task) : task_(task), t
     needs_trees_ = true;
     const auto* knows = dynamic_cast<const KnowsTrees*>(&task);
     if (!knows || knows->trees("train", 1).empty())
-      throw UsageError("task.roles: " + in_quotes(choice.type()) + " needs dependency trees, and this data has none; the grammar's source texts have");
+      throw UsageError("task.roles: " + in_quotes(choice.type()) +
+                       " needs dependency trees, and this data has none; the grammar's source texts have");
   }
 }
 

@@ -6,7 +6,8 @@
 #include "modules/tensor/registry.h"
 #include "src/task/annotated.h"
 
-/// Which tokens of a text a head of a role may look at, as the data knows it; attentions use it through the gate role_masks.
+/// Which tokens of a text a head of a role may look at, as the data knows it; attentions use it through the gate
+/// role_masks.
 namespace headlab {
 
 class Task;
@@ -64,7 +65,9 @@ struct Role {
 /// What the options of every role have.
 struct RoleCommon {
   std::string name;
-  void describe_name(Fields& fields) { fields.add("name", name, "what the model's heads call it").means("absent: its type"); }
+  void describe_name(Fields& fields) {
+    fields.add("name", name, "what the model's heads call it").means("absent: its type");
+  }
 };
 
 using RoleRegistry = Registry<Role>;
@@ -74,8 +77,9 @@ const Catalogue& role_catalogue();
 /// The name of a role: its own, or its type.
 std::string role_name(const Choice& role);
 
-/// Tells the roles of a task's texts with each batch: TokenBatch::inputs.side[role_side(name)], bool [B,S,S], S the length of
-/// what the model reads (the source, where there are two texts); padding looks at nothing and is looked at by nothing.
+/// Tells the roles of a task's texts with each batch: TokenBatch::inputs.side[role_side(name)], bool [B,S,S], S the
+/// length of what the model reads (the source, where there are two texts); padding looks at nothing and is looked at by
+/// nothing.
 class RoleTeller {
  public:
   /// Throws UsageError where a role needs trees and the task's data has none.

@@ -245,7 +245,8 @@ SpanTask::SpanTask(const SpanOptions& options, const TaskContext& context) : max
       counts + " questions; " + options.tokenizer.type + " " + with_commas(tokenizer_->size()) + "; " + skipped.text();
 }
 
-TokenBatch SpanTask::collect(const std::string& split, const std::vector<int64_t>& examples, torch::Device device) const {
+TokenBatch SpanTask::collect(const std::string& split, const std::vector<int64_t>& examples,
+                             torch::Device device) const {
   const auto& part = part_of(parts_, split);
   std::vector<int64_t> targets;
   for (const auto number : examples) {
@@ -259,8 +260,7 @@ TokenBatch SpanTask::collect(const std::string& split, const std::vector<int64_t
   return batch;
 }
 
-Evaluation SpanTask::evaluate(Model& model, const EvaluateOptions& options,
-                              const Intervention& with) const {
+Evaluation SpanTask::evaluate(Model& model, const EvaluateOptions& options, const Intervention& with) const {
   const auto& part = part_of(parts_, options.split);
   const auto metrics = wanted_metrics(*this, options);
   TokenTotals totals;

@@ -54,10 +54,10 @@ struct SpanOptions : Described<SpanOptions>, TaskRules {
 class SpanTask : public OneTextTask {
  public:
   SpanTask(const SpanOptions& options, const TaskContext& context);
-  TokenBatch collect(const std::string& split, const std::vector<int64_t>& examples, torch::Device device) const override;
+  TokenBatch collect(const std::string& split, const std::vector<int64_t>& examples,
+                     torch::Device device) const override;
   MetricNames metrics() const override { return SpanOptions().metrics(); }
-  Evaluation evaluate(Model& model, const EvaluateOptions& options,
-                      const Intervention& with) const override;
+  Evaluation evaluate(Model& model, const EvaluateOptions& options, const Intervention& with) const override;
 
  private:
   struct Example {

@@ -172,7 +172,8 @@ Tagging::Tagging(const TaggingOptions& options, const TaskContext& context) : me
              with_commas(tokenizer_->size()) + "; " + skipped.text();
 }
 
-TokenBatch Tagging::collect(const std::string& split, const std::vector<int64_t>& examples, torch::Device device) const {
+TokenBatch Tagging::collect(const std::string& split, const std::vector<int64_t>& examples,
+                            torch::Device device) const {
   const auto& part = part_of(parts_, split);
   auto batch = read(split, examples, device);
   const auto T = batch.inputs.target_BT.size(1);

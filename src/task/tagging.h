@@ -48,10 +48,10 @@ struct TaggingOptions : Described<TaggingOptions>, TaskRules {
 class Tagging : public OneTextTask {
  public:
   Tagging(const TaggingOptions& options, const TaskContext& context);
-  TokenBatch collect(const std::string& split, const std::vector<int64_t>& examples, torch::Device device) const override;
+  TokenBatch collect(const std::string& split, const std::vector<int64_t>& examples,
+                     torch::Device device) const override;
   MetricNames metrics() const override { return metrics_; }
-  Evaluation evaluate(Model& model, const EvaluateOptions& options,
-                      const Intervention& with) const override;
+  Evaluation evaluate(Model& model, const EvaluateOptions& options, const Intervention& with) const override;
   const Labels& labels() const { return labels_; }
 
  private:

@@ -41,7 +41,8 @@ TokenBatch Task::batch(const std::string& split, const std::vector<int64_t>& exa
   return made;
 }
 
-std::map<std::string, Tensor> Task::side_of(const std::string& split, const std::vector<int64_t>& examples, torch::Device device) const {
+std::map<std::string, Tensor> Task::side_of(const std::string& split, const std::vector<int64_t>& examples,
+                                            torch::Device device) const {
   return roles_ ? batch(split, examples, device).inputs.side : std::map<std::string, Tensor>{};
 }
 
@@ -50,12 +51,14 @@ void Task::tell(const Choices& roles) {
 }
 
 void TaskRules::describe_roles(Fields& fields) {
-  fields.add("roles", roles, "what is told of each text beside its tokens: who may look at whom, for heads with role_masks");
+  fields.add("roles", roles,
+             "what is told of each text beside its tokens: who may look at whom, for heads with role_masks");
 }
 
 std::shared_ptr<Task> make_task(const Choice& choice, const TaskContext& context) {
   auto task = tasks().make(choice, context);
-  if (const auto* rules = dynamic_cast<const TaskRules*>(&choice.options()); rules && context.reads_data) task->tell(rules->roles);
+  if (const auto* rules = dynamic_cast<const TaskRules*>(&choice.options()); rules && context.reads_data)
+    task->tell(rules->roles);
   return task;
 }
 

@@ -72,7 +72,8 @@ class Task {
   /// These examples, with what the task's roles tell of them (src/task/role.h).
   TokenBatch batch(const std::string& split, const std::vector<int64_t>& examples, torch::Device device) const;
   /// What they tell alone (Batch::side); empty without roles.
-  std::map<std::string, Tensor> side_of(const std::string& split, const std::vector<int64_t>& examples, torch::Device device) const;
+  std::map<std::string, Tensor> side_of(const std::string& split, const std::vector<int64_t>& examples,
+                                        torch::Device device) const;
   /// The examples without roles.
   virtual TokenBatch collect(const std::string& split, const std::vector<int64_t>& examples,
                              torch::Device device) const = 0;
@@ -82,10 +83,9 @@ class Task {
   virtual std::string target_token(int64_t id) const { return token(id); }
   /// What evaluate can measure.
   virtual MetricNames metrics() const = 0;
-  /// The metrics asked for (wanted_metrics), of the model as it is `with` an intervention (none: {}). The model is put into
-  /// evaluation mode and back. Throws UsageError for a metric that the task does not have.
-  virtual Evaluation evaluate(Model& model, const EvaluateOptions& options,
-                              const Intervention& with) const = 0;
+  /// The metrics asked for (wanted_metrics), of the model as it is `with` an intervention (none: {}). The model is put
+  /// into evaluation mode and back. Throws UsageError for a metric that the task does not have.
+  virtual Evaluation evaluate(Model& model, const EvaluateOptions& options, const Intervention& with) const = 0;
   /// Files that belong to an exported model and a run folder, by name: tokenizers and lists of labels, all named
   /// *.model.
   virtual std::map<std::string, std::string> files() const = 0;

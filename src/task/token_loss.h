@@ -35,7 +35,9 @@ Batches first_batches(const Task& task, const std::string& split, int64_t limit,
 /// Puts a module into evaluation (or training) mode for a scope.
 class Mode {
  public:
-  Mode(torch::nn::Module& module, bool training) : module_(module), before_(module.is_training()) { module_.train(training); }
+  Mode(torch::nn::Module& module, bool training) : module_(module), before_(module.is_training()) {
+    module_.train(training);
+  }
   ~Mode() { module_.train(before_); }
   Mode(const Mode&) = delete;
   Mode& operator=(const Mode&) = delete;

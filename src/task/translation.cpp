@@ -51,7 +51,8 @@ Loaded load_files(const Options& options, const std::string& spec_folder) {
   return {{{"train", read(files.train_source, files.train_target, KeepLines::usable)},
            {"valid", read(files.valid_source, files.valid_target, KeepLines::all)},
            {"test", read(files.test_source, files.test_target, KeepLines::all)}},
-          files.train_source + ", " + files.train_target, {}};
+          files.train_source + ", " + files.train_target,
+          {}};
 }
 
 // Where parallel text comes from: one line an entry.
@@ -60,15 +61,19 @@ struct Source {
   Loaded (*load)(const Options&, const std::string& spec_folder);
 };
 const std::vector<Source>& data_sources() {
-  static const std::vector<Source> all{
-      {{"grammar", "English-German sentences of headlab's own grammar", "", [] { return std::make_shared<grammar::GrammarOptions>(); }}, load_grammar},
-      {{"files", "text files, line n of one the translation of line n of the other", "",
-        [] { return std::make_shared<ParallelFilesOptions>(); }}, load_files}};
+  static const std::vector<Source> all{{{"grammar", "English-German sentences of headlab's own grammar", "",
+                                         [] { return std::make_shared<grammar::GrammarOptions>(); }},
+                                        load_grammar},
+                                       {{"files", "text files, line n of one the translation of line n of the other",
+                                         "", [] { return std::make_shared<ParallelFilesOptions>(); }},
+                                        load_files}};
   return all;
 }
 
-/// The words and where their tokens stand among `ids`, by the characters (white space left out) that the ids before each decode to.
-AnnotatedText annotated(const std::vector<grammar::GoldToken>& tokens, const std::vector<int64_t>& ids, const Tokenizer& tokenizer) {
+/// The words and where their tokens stand among `ids`, by the characters (white space left out) that the ids before
+/// each decode to.
+AnnotatedText annotated(const std::vector<grammar::GoldToken>& tokens, const std::vector<int64_t>& ids,
+                        const Tokenizer& tokenizer) {
   AnnotatedText text;
   std::vector<int64_t> word_of;  // of each character
   const auto letters = [](const std::string& utf8) {
@@ -86,7 +91,8 @@ AnnotatedText annotated(const std::vector<grammar::GoldToken>& tokens, const std
     // A piece that is a space alone belongs to the word that follows.
     const auto at = std::min<std::size_t>(static_cast<std::size_t>(before), word_of.empty() ? 0 : word_of.size() - 1);
     text.word_at.push_back(word_of.empty() ? -1 : word_of[at]);
-    for (auto letter = before; letter < std::max(after, before + 1) && letter < static_cast<std::ptrdiff_t>(word_of.size()); ++letter) {
+    for (auto letter = before;
+         letter < std::max(after, before + 1) && letter < static_cast<std::ptrdiff_t>(word_of.size()); ++letter) {
       auto& first = text.first[static_cast<std::size_t>(word_of[static_cast<std::size_t>(letter)])];
       if (first < 0) first = static_cast<int64_t>(i);
     }
@@ -134,8 +140,11 @@ MetricNames TranslationOptions::metrics() const {
 void TranslationOptions::model_rules(const Choice& model, Problems& problems) const {
   expect_model("translation", model, {{"encoder_decoder", ""}}, problems);
   const auto* translator = dynamic_cast<const EncoderDecoderOptions*>(&model.options());
-  if (translator && translator->embedding.tie == "all" && (!tokenizer.joint || tokenizer.source_model || tokenizer.target_model))
-    problems.add("model.embedding.tie", "\"all\" shares one vocabulary, but the tokenizers are separate; use \"target\" or \"none\", or a joint tokenizer");
+  if (translator && translator->embedding.tie == "all" &&
+      (!tokenizer.joint || tokenizer.source_model || tokenizer.target_model))
+    problems.add("model.embedding.tie",
+                 "\"all\" shares one vocabulary, but the tokenizers are separate; use \"target\" or \"none\", or a "
+                 "joint tokenizer");
 }
 
 Translation::Translation(const TranslationOptions& options, const TaskContext& context) {
@@ -172,9 +181,10 @@ Translation::Translation(const TranslationOptions& options, const TaskContext& c
     report_[split].update(part.text.report.counts());
   }
   const auto& report = parts_.at("train").text.report;
-  summary_ = loaded.name + ": " + counts + " pairs; " + (tokenizers_->joint ? "joint " : "separate ") + options.tokenizer.type +
-             " " + with_commas(tokenizers_->target.size()) + "; " + report.text();
-  report_["tokenizer"] = {{"joint", tokenizers_->joint}, {"source", tokenizers_->source.size()}, {"target", tokenizers_->target.size()}};
+  summary_ = loaded.name + ": " + counts + " pairs; " + (tokenizers_->joint ? "joint " : "separate ") +
+             options.tokenizer.type + " " + with_commas(tokenizers_->target.size()) + "; " + report.text();
+  report_["tokenizer"] = {
+      {"joint", tokenizers_->joint}, {"source", tokenizers_->source.size()}, {"target", tokenizers_->target.size()}};
 }
 
 ModelContext Translation::context() const {
@@ -204,7 +214,8 @@ std::pair<std::vector<int64_t>, std::vector<int64_t>> Translation::lengths(const
 TextKind Translation::reads() const { return {text_ids(tokenizers_->source), tokenizers_->joint}; }
 TextIds Translation::writes() const { return text_ids(tokenizers_->target); }
 
-TokenBatch Translation::collect(const std::string& split, const std::vector<int64_t>& examples, torch::Device device) const {
+TokenBatch Translation::collect(const std::string& split, const std::vector<int64_t>& examples,
+                                torch::Device device) const {
   const auto& pairs = part_of(parts_, split).pairs;
   const auto& target_tokenizer = tokenizers_->target;
   std::vector<std::vector<int64_t>> sources, inputs;
@@ -222,7 +233,8 @@ TokenBatch Translation::collect(const std::string& split, const std::vector<int6
   TokenBatch batch;
   batch.examples = examples;
   batch.tokens = static_cast<int64_t>(targets.size());
-  std::tie(batch.inputs.source_BS, batch.inputs.source_mask_BS) = pad_right(sources, tokenizers_->source.pad_id(), device);
+  std::tie(batch.inputs.source_BS, batch.inputs.source_mask_BS) =
+      pad_right(sources, tokenizers_->source.pad_id(), device);
   std::tie(batch.inputs.target_BT, batch.inputs.target_mask_BT) = pad_right(inputs, target_tokenizer.pad_id(), device);
   batch.targets_N = torch::tensor(targets, torch::kLong).to(device);
   if (batch.inputs.target_mask_BT.defined()) batch.rows_N = batch.inputs.target_mask_BT.flatten().nonzero().squeeze(-1);
@@ -232,7 +244,9 @@ TokenBatch Translation::collect(const std::string& split, const std::vector<int6
 Evaluation Translation::evaluate(Model& model, const EvaluateOptions& options, const Intervention& with) const {
   Evaluation result;
   const auto metrics = wanted_metrics(*this, options);
-  const auto wants = [&](const char* metric) { return std::find(metrics.begin(), metrics.end(), metric) != metrics.end(); };
+  const auto wants = [&](const char* metric) {
+    return std::find(metrics.begin(), metrics.end(), metric) != metrics.end();
+  };
   if (wants("loss") || wants("perplexity") || wants("accuracy")) {
     const auto totals = token_totals(model, *this, options, with);
     if (wants("loss")) result.metrics["loss"] = totals.loss();
@@ -242,18 +256,21 @@ Evaluation Translation::evaluate(Model& model, const EvaluateOptions& options, c
   if (!wants("bleu") && !wants("chrf")) return result;
 
   const auto& here = part_of(parts_, options.split);
-  const auto count = options.limit > 0 ? std::min<std::size_t>(options.limit, here.pairs.source.size()) : here.pairs.source.size();
+  const auto count =
+      options.limit > 0 ? std::min<std::size_t>(options.limit, here.pairs.source.size()) : here.pairs.source.size();
   auto sources = this->sources(options.split);
   sources.resize(count);
   Forward run;
   with.enter(run);
   const auto prefix = tokenizers_->target.encode(options.search.prefix);
-  const auto found = translate_ids(model, sources, text_ids(tokenizers_->source), text_ids(tokenizers_->target),
-                                    options.search, options.max_tokens, run, prefix,
-                                    [&](const std::vector<int64_t>& examples) { return side_of(options.split, examples, model.device()); });
+  const auto found = translate_ids(
+      model, sources, text_ids(tokenizers_->source), text_ids(tokenizers_->target), options.search, options.max_tokens,
+      run, prefix,
+      [&](const std::vector<int64_t>& examples) { return side_of(options.split, examples, model.device()); });
   std::vector<std::string> references;
   for (std::size_t i = 0; i < count; ++i) {
-    result.hypotheses.push_back(found[i].empty() ? std::string() : tokenizers_->target.decode(joined(prefix, found[i].front().ids)));
+    result.hypotheses.push_back(found[i].empty() ? std::string()
+                                                 : tokenizers_->target.decode(joined(prefix, found[i].front().ids)));
     references.push_back(here.text.target[here.pairs.pair[i]]);
   }
   if (wants("bleu")) {
@@ -271,17 +288,22 @@ Evaluation Translation::evaluate(Model& model, const EvaluateOptions& options, c
   return result;
 }
 
-std::vector<std::vector<std::pair<double, std::string>>> Translation::translate(Model& model, const std::vector<std::string>& lines,
-                                                                                const SearchOptions& options, int64_t first) const {
+std::vector<std::vector<std::pair<double, std::string>>> Translation::translate(Model& model,
+                                                                                const std::vector<std::string>& lines,
+                                                                                const SearchOptions& options,
+                                                                                int64_t first) const {
   std::vector<std::vector<int64_t>> sources;
   for (const auto& line : lines) sources.push_back(tokenizers_->source.encode(line));
   Forward run;
-  run.rows_B = torch::arange(first, first + static_cast<int64_t>(lines.size()), torch::dtype(torch::kLong).device(model.device()));
+  run.rows_B = torch::arange(first, first + static_cast<int64_t>(lines.size()),
+                             torch::dtype(torch::kLong).device(model.device()));
   const auto prefix = tokenizers_->target.encode(options.prefix);
   std::vector<std::vector<std::pair<double, std::string>>> all;
-  for (const auto& found : translate_ids(model, sources, text_ids(tokenizers_->source), text_ids(tokenizers_->target), options, 8192, run, prefix)) {
+  for (const auto& found : translate_ids(model, sources, text_ids(tokenizers_->source), text_ids(tokenizers_->target),
+                                         options, 8192, run, prefix)) {
     auto& of_line = all.emplace_back();
-    for (const auto& hypothesis : found) of_line.emplace_back(hypothesis.score, tokenizers_->target.decode(joined(prefix, hypothesis.ids)));
+    for (const auto& hypothesis : found)
+      of_line.emplace_back(hypothesis.score, tokenizers_->target.decode(joined(prefix, hypothesis.ids)));
   }
   return all;
 }
@@ -290,7 +312,8 @@ std::vector<AnnotatedText> Translation::trees(const std::string& split, int64_t 
   const auto& part = part_of(parts_, split);
   std::vector<AnnotatedText> all;
   if (part.source_gold.empty()) return all;
-  const auto count = limit > 0 ? std::min<std::size_t>(static_cast<std::size_t>(limit), part.pairs.source.size()) : part.pairs.source.size();
+  const auto count = limit > 0 ? std::min<std::size_t>(static_cast<std::size_t>(limit), part.pairs.source.size())
+                               : part.pairs.source.size();
   for (std::size_t i = 0; i < count; ++i) {
     const auto& tokens = part.source_gold[static_cast<std::size_t>(part.pairs.pair[i])].tokens;
     const std::vector<int64_t> ids(part.pairs.source[i].begin(), part.pairs.source[i].end());

@@ -41,15 +41,18 @@ class Translation : public Task, public KnowsTrees {
   TextIds writes() const override;
   std::string token(int64_t id) const override { return written(tokenizers_->source, id); }
   std::string target_token(int64_t id) const override { return written(tokenizers_->target, id); }
-  TokenBatch collect(const std::string& split, const std::vector<int64_t>& examples, torch::Device device) const override;
+  TokenBatch collect(const std::string& split, const std::vector<int64_t>& examples,
+                     torch::Device device) const override;
   MetricNames metrics() const override { return TranslationOptions().metrics(); }
   Evaluation evaluate(Model& model, const EvaluateOptions& options, const Intervention& with) const override;
   std::map<std::string, std::string> files() const override;
 
-  /// Scores and translations of each line, best first; each begins with options.prefix. `first`: the number of the first
-  /// line, for draws that go on from an earlier call.
-  std::vector<std::vector<std::pair<double, std::string>>> translate(Model& model, const std::vector<std::string>& lines,
-                                                                     const SearchOptions& options, int64_t first = 0) const;
+  /// Scores and translations of each line, best first; each begins with options.prefix. `first`: the number of the
+  /// first line, for draws that go on from an earlier call.
+  std::vector<std::vector<std::pair<double, std::string>>> translate(Model& model,
+                                                                     const std::vector<std::string>& lines,
+                                                                     const SearchOptions& options,
+                                                                     int64_t first = 0) const;
   /// Of the sources of headlab's own grammar; of other text none.
   std::vector<AnnotatedText> trees(const std::string& split, int64_t limit) const override;
   const TokenizerPair& tokenizers() const { return *tokenizers_; }

@@ -9,9 +9,9 @@
 namespace headlab {
 namespace {
 
-constexpr double redraw_pause = 0.1;                     // seconds
-constexpr double first_pause = 10, longest_pause = 60;   // between lines in a pipe, seconds
-constexpr int64_t widest_bar = 20, narrowest_bar = 5;    // columns between its brackets
+constexpr double redraw_pause = 0.1;                    // seconds
+constexpr double first_pause = 10, longest_pause = 60;  // between lines in a pipe, seconds
+constexpr int64_t widest_bar = 20, narrowest_bar = 5;   // columns between its brackets
 
 double machine_time() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();

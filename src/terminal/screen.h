@@ -9,7 +9,7 @@ namespace headlab {
 struct Screen {
   bool interactive = false;  // a terminal: a line can be written over
   bool colour = false;
-  int64_t columns = 80;      // of a terminal; tables in a pipe are made for 80 too
+  int64_t columns = 80;  // of a terminal; tables in a pipe are made for 80 too
 
   /// The screen behind a file descriptor (2: standard error). Colours only on a terminal, and not where the environment
   /// has NO_COLOR (no-color.org) or TERM=dumb, which cannot write over a line either. COLUMNS, where set, is the width.

@@ -34,8 +34,9 @@ enum class CharacterKind { letter, number, space, other };
 CharacterKind character_kind(char32_t c) {
   if (within(letters, c)) return CharacterKind::letter;
   if (within(numbers, c)) return CharacterKind::number;
-  return is_space(c) && !(c >= 0x1C && c <= 0x1F) ? CharacterKind::space
-                                                  : CharacterKind::other;  // those four are spaces to Python's str alone
+  return is_space(c) && !(c >= 0x1C && c <= 0x1F)
+             ? CharacterKind::space
+             : CharacterKind::other;  // those four are spaces to Python's str alone
 }
 
 }  // namespace

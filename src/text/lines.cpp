@@ -38,7 +38,8 @@ LineReader::LineReader(const std::string& path, std::size_t longest) : path_(pat
   file_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file_ < 0) throw_file_error(path, "cannot be read", errno);
   opened_ = stamp();
-  const auto whole = static_cast<std::size_t>(std::max<int64_t>(opened_.bytes, 0)) + 1;  // one more: its end shows at once
+  const auto whole =
+      static_cast<std::size_t>(std::max<int64_t>(opened_.bytes, 0)) + 1;  // one more: its end shows at once
   buffer_.resize(opened_.bytes < 0 ? read_at_once : std::min(whole, read_at_once));
 }
 
@@ -54,8 +55,9 @@ void LineReader::check_unchanged() const {
   const auto now = stamp();
   const bool whole = opened_.bytes < 0 || read_ == opened_.bytes;
   if (now == opened_ && whole) return;
-  throw FileError(path_ + ": was changed while it was read (" + std::to_string(opened_.bytes) + " bytes when it was opened, " +
-                  std::to_string(now.bytes) + " at its end); run again when nothing writes into it");
+  throw FileError(path_ + ": was changed while it was read (" + std::to_string(opened_.bytes) +
+                  " bytes when it was opened, " + std::to_string(now.bytes) +
+                  " at its end); run again when nothing writes into it");
 }
 
 bool LineReader::more() {
@@ -64,7 +66,8 @@ bool LineReader::more() {
   do got = ::read(file_, buffer_.data(), buffer_.size());
   while (got < 0 && errno == EINTR);
   if (got < 0)
-    throw FileError(path_ + ": reading failed after line " + std::to_string(counts_.lines) + ": " + std::strerror(errno));
+    throw FileError(path_ + ": reading failed after line " + std::to_string(counts_.lines) + ": " +
+                    std::strerror(errno));
   filled_ = static_cast<std::size_t>(got);
   at_ = 0;
   read_ += got;
@@ -115,10 +118,14 @@ void LineReader::refuse_fault() const {
   };
   switch (fault_) {
     case LineFault::none:
-    case LineFault::empty: return;
-    case LineFault::nul: return refuse("a NUL byte");
-    case LineFault::not_utf8: return refuse("bytes that are not UTF-8");
-    case LineFault::too_long: return refuse("a line of more than " + with_commas(static_cast<int64_t>(longest_)) + " bytes");
+    case LineFault::empty:
+      return;
+    case LineFault::nul:
+      return refuse("a NUL byte");
+    case LineFault::not_utf8:
+      return refuse("bytes that are not UTF-8");
+    case LineFault::too_long:
+      return refuse("a line of more than " + with_commas(static_cast<int64_t>(longest_)) + " bytes");
   }
 }
 

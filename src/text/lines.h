@@ -10,11 +10,11 @@ namespace headlab {
 /// What was found in a text file besides its lines.
 struct LineCounts {
   int64_t lines = 0;
-  int64_t empty = 0;       // nothing but white space
-  int64_t nul = 0;         // with a NUL byte
-  int64_t not_utf8 = 0;    // not well-formed UTF-8
-  int64_t too_long = 0;    // of more than longest_line bytes; what is beyond is not kept
-  int64_t crlf = 0;        // ended in CR LF; the CR is dropped
+  int64_t empty = 0;             // nothing but white space
+  int64_t nul = 0;               // with a NUL byte
+  int64_t not_utf8 = 0;          // not well-formed UTF-8
+  int64_t too_long = 0;          // of more than longest_line bytes; what is beyond is not kept
+  int64_t crlf = 0;              // ended in CR LF; the CR is dropped
   bool byte_order_mark = false;  // the file began with one; it is dropped
 };
 
@@ -32,8 +32,8 @@ LineFault line_fault(const std::string& line, std::size_t longest = longest_line
 
 /// Reads a text file line by line, holding one line in memory. Only LF ends a line, so that parallel files stay
 /// parallel whatever else they contain (a form feed, U+2028, a lone CR); a CR right before LF is dropped. The last line
-/// may lack its LF. Throws FileError for a file that is missing, a folder, or cannot be read, and at its end for one that
-/// was changed while it was read: its lines would be partly those of before.
+/// may lack its LF. Throws FileError for a file that is missing, a folder, or cannot be read, and at its end for one
+/// that was changed while it was read: its lines would be partly those of before.
 class LineReader {
  public:
   /// `longest`: lines of more bytes are too long.
@@ -41,8 +41,8 @@ class LineReader {
   ~LineReader();
   LineReader(const LineReader&) = delete;
   LineReader& operator=(const LineReader&) = delete;
-  /// The next line without its end; false at the end of the file. Faulty lines are counted and returned all the same, of
-  /// one that is too long its first `longest` bytes.
+  /// The next line without its end; false at the end of the file. Faulty lines are counted and returned all the same,
+  /// of one that is too long its first `longest` bytes.
   bool next(std::string& line);
   const LineCounts& counts() const { return counts_; }
   const std::string& path() const { return path_; }
@@ -57,7 +57,7 @@ class LineReader {
     bool operator==(const Stamp&) const = default;
   };
   Stamp stamp() const;
-  bool more();          // fills the buffer; false at the end
+  bool more();  // fills the buffer; false at the end
   void check_unchanged() const;
   std::string path_;
   std::size_t longest_;
@@ -65,7 +65,7 @@ class LineReader {
   Stamp opened_;
   std::vector<char> buffer_;
   std::size_t at_ = 0, filled_ = 0;  // in the buffer
-  int64_t read_ = 0;    // bytes
+  int64_t read_ = 0;                 // bytes
   bool ended_ = false;
   LineCounts counts_;
   LineFault fault_ = LineFault::none;

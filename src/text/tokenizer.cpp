@@ -46,9 +46,13 @@ struct Kind {
 const std::vector<Kind>& kinds() {
   using Model = std::shared_ptr<const TokenizerModel>;
   static const std::vector<Kind> all{
-      {"wordpiece", [](const std::string& bytes, const std::string& where) -> Model { return word_piece_from_json(bytes, where); },
-       [](const std::string& path, const TokenizerOptions& options) -> Model { return load_word_piece(path, options.lower_case); }},
-      {"byte_bpe", [](const std::string& bytes, const std::string& where) -> Model { return byte_bpe_from_json(bytes, where); },
+      {"wordpiece",
+       [](const std::string& bytes, const std::string& where) -> Model { return word_piece_from_json(bytes, where); },
+       [](const std::string& path, const TokenizerOptions& options) -> Model {
+         return load_word_piece(path, options.lower_case);
+       }},
+      {"byte_bpe",
+       [](const std::string& bytes, const std::string& where) -> Model { return byte_bpe_from_json(bytes, where); },
        [](const std::string& path, const TokenizerOptions&) -> Model { return load_byte_bpe(path); }}};
   return all;
 }
@@ -76,26 +80,40 @@ std::shared_ptr<const TokenizerModel> from(std::string bytes, const std::string&
 }  // namespace
 
 void TokenizerOptions::describe(Fields& fields) {
-  fields.add("type", type, "what a piece is: of SentencePiece unigram, bpe, word or char; wordpiece as BERT has it; byte_bpe as "
-             "GPT-2 has it")
+  fields
+      .add("type", type,
+           "what a piece is: of SentencePiece unigram, bpe, word or char; wordpiece as BERT has it; byte_bpe as "
+           "GPT-2 has it")
       .one_of({"unigram", "bpe", "word", "char", "wordpiece", "byte_bpe"});
   fields
       .add("vocabulary", vocabulary, "pieces of the model, the four special ones included; a maximum for word and char")
-      .at_least(5).unit("pieces");
+      .at_least(5)
+      .unit("pieces");
   fields.add("joint", joint, "one model for source and target");
-  fields.add("model", model, "SentencePiece model to load for both sides; for wordpiece a vocab.txt, for byte_bpe an encoder.json with "
-             "its vocab.bpe beside it").file().means("absent: train");
+  fields
+      .add("model", model,
+           "SentencePiece model to load for both sides; for wordpiece a vocab.txt, for byte_bpe an encoder.json with "
+           "its vocab.bpe beside it")
+      .file()
+      .means("absent: train");
   fields.add("source_model", source_model, "model to load for the source").file().means("absent: train");
   fields.add("target_model", target_model, "model to load for the target").file().means("absent: train");
-  fields.add("normalization", normalization, "what is done to characters first; nmt_nfkc is NFKC, and also drops "
-             "control characters and turns every white space into a space; wordpiece and byte_bpe have their own")
+  fields
+      .add("normalization", normalization,
+           "what is done to characters first; nmt_nfkc is NFKC, and also drops "
+           "control characters and turns every white space into a space; wordpiece and byte_bpe have their own")
       .one_of({"nmt_nfkc", "nfkc", "identity"});
-  fields.add("character_coverage", character_coverage, "share of the text's characters that get a piece; 0.9995 suits "
-             "scripts with thousands of characters")
-      .at_least(0.98).at_most(1);
+  fields
+      .add("character_coverage", character_coverage,
+           "share of the text's characters that get a piece; 0.9995 suits "
+           "scripts with thousands of characters")
+      .at_least(0.98)
+      .at_most(1);
   fields.add("byte_fallback", byte_fallback, "unknown characters become their bytes (256 more pieces) instead of unk");
   fields.add("lower_case", lower_case, "fold case before all else; with wordpiece also drop accents");
-  fields.add("max_sentences", max_sentences, "sentences drawn at random to train on").at_least(0).unit("sentences")
+  fields.add("max_sentences", max_sentences, "sentences drawn at random to train on")
+      .at_least(0)
+      .unit("sentences")
       .means("0: all");
 }
 
@@ -106,9 +124,11 @@ void TokenizerOptions::rules(Problems& problems) const {
   if (source_model && !target_model) problems.add("source_model", "expected target_model beside it");
   if (target_model && !source_model) problems.add("target_model", "expected source_model beside it");
   if (type == "byte_bpe" && !model && !source_model) {
-    problems.add("type", "byte_bpe is loaded, not trained: name its vocabulary as model, or use bpe with byte_fallback");
+    problems.add("type",
+                 "byte_bpe is loaded, not trained: name its vocabulary as model, or use bpe with byte_fallback");
   }
-  if (type == "byte_bpe" && lower_case) problems.add("lower_case", "byte_bpe keeps every byte of the text; leave it out");
+  if (type == "byte_bpe" && lower_case)
+    problems.add("lower_case", "byte_bpe keeps every byte of the text; leave it out");
   if (lower_case && normalization == "identity" && type != "wordpiece") {
     problems.add("lower_case", "expected normalization \"nmt_nfkc\" or \"nfkc\", which fold case; got \"identity\"");
   }
@@ -116,16 +136,18 @@ void TokenizerOptions::rules(Problems& problems) const {
     problems.add("byte_fallback", "expected type \"unigram\" or \"bpe\", got " + in_quotes(type));
   }
   if (byte_fallback && vocabulary <= 260) {
-    problems.add("vocabulary", "expected more than 260 (256 bytes and 4 special pieces), got " +
-                                   std::to_string(vocabulary));
+    problems.add("vocabulary",
+                 "expected more than 260 (256 bytes and 4 special pieces), got " + std::to_string(vocabulary));
   }
 }
 
 Tokenizer Tokenizer::train(const std::vector<std::string>& lines, const TokenizerOptions& options, uint64_t seed) {
   std::vector<const std::string*> chosen = choose(lines, options.max_sentences, seed);
-  if (chosen.empty()) throw Error("training the tokenizer: expected text, got " + std::to_string(lines.size()) +
-                                  " lines of which none is usable");
-  if (options.type == "byte_bpe") throw UsageError("tokenizer: byte_bpe is loaded, not trained; name its vocabulary as model");
+  if (chosen.empty())
+    throw Error("training the tokenizer: expected text, got " + std::to_string(lines.size()) +
+                " lines of which none is usable");
+  if (options.type == "byte_bpe")
+    throw UsageError("tokenizer: byte_bpe is loaded, not trained; name its vocabulary as model");
   if (options.type == "wordpiece")
     return Tokenizer(std::make_shared<WordPiece>(train_word_piece(chosen, options), options.lower_case, "tokenizer"));
   return from_bytes(train_sentence_piece(std::move(chosen), options));
@@ -140,7 +162,9 @@ Tokenizer Tokenizer::load(const std::string& path, const TokenizerOptions& optio
   return Tokenizer(saved_kind(bytes) ? from(std::move(bytes), path) : kind->load(path, options));
 }
 
-Tokenizer Tokenizer::from_bytes(std::string_view serialized) { return Tokenizer(from(std::string(serialized), "tokenizer")); }
+Tokenizer Tokenizer::from_bytes(std::string_view serialized) {
+  return Tokenizer(from(std::string(serialized), "tokenizer"));
+}
 
 std::string Tokenizer::kind() const { return model_->kind(); }
 const std::string& Tokenizer::serialized() const { return model_->serialized(); }
@@ -168,7 +192,8 @@ int64_t Tokenizer::bos_id() const { return model_->bos(); }
 int64_t Tokenizer::eos_id() const { return model_->eos(); }
 
 void Tokenizer::check(int64_t id) const {
-  if (id < 0 || id >= size()) throw Error("token id " + std::to_string(id) + ": expected 0 to " + std::to_string(size() - 1));
+  if (id < 0 || id >= size())
+    throw Error("token id " + std::to_string(id) + ": expected 0 to " + std::to_string(size() - 1));
 }
 
 }  // namespace headlab

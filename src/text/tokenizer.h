@@ -44,9 +44,9 @@ class TokenizerModel;
 class Tokenizer {
  public:
   /// Trains a model of options.type on `lines`; the same lines, options and seed give the same bytes. The seed matters
-  /// only where max_sentences leaves lines out. Word and character models take the vocabulary as a maximum. Throws Error
-  /// where a unigram, BPE or WordPiece vocabulary is more or less than the text supports, and where there is no text;
-  /// UsageError for type "byte_bpe", which is only loaded.
+  /// only where max_sentences leaves lines out. Word and character models take the vocabulary as a maximum. Throws
+  /// Error where a unigram, BPE or WordPiece vocabulary is more or less than the text supports, and where there is no
+  /// text; UsageError for type "byte_bpe", which is only loaded.
   static Tokenizer train(const std::vector<std::string>& lines, const TokenizerOptions& options, uint64_t seed);
   /// Reads a SentencePiece .model file, or what serialized() gave. Throws FileError.
   static Tokenizer load(const std::string& path);

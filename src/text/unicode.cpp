@@ -51,10 +51,10 @@ std::size_t decode_one(std::string_view text, std::size_t at, char32_t& c) {
     c = lead;
     return 1;
   }
-  const std::size_t length = lead >= 0xC2 && lead <= 0xDF  ? 2
-                             : (lead & 0xF0) == 0xE0 ? 3
-                             : (lead & 0xF8) == 0xF0 ? 4
-                                                     : 0;
+  const std::size_t length = lead >= 0xC2 && lead <= 0xDF ? 2
+                             : (lead & 0xF0) == 0xE0      ? 3
+                             : (lead & 0xF8) == 0xF0      ? 4
+                                                          : 0;
   if (length == 0 || at + length > text.size()) return 0;
   c = lead & (0x7F >> length);
   for (std::size_t i = 1; i < length; ++i) {

@@ -16,8 +16,8 @@ namespace headlab {
 /// [SEP] that the vocabulary lacks come after its last piece, in that order. Text that looks like a special piece
 /// ("[SEP]") is cut like any other.
 ///
-/// decode(encode(text)) is the basic tokens with one space between them: "the end." comes back as "the end .", and a text
-/// that is written so comes back as it was.
+/// decode(encode(text)) is the basic tokens with one space between them: "the end." comes back as "the end .", and a
+/// text that is written so comes back as it was.
 class WordPiece : public TokenizerModel {
  public:
   /// Throws FileError, which begins with `where`, for a vocabulary without [UNK], with a piece twice or with one that

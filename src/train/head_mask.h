@@ -15,13 +15,13 @@ class Model;
 /// One update, as a mask of its heads sees it.
 struct MaskedUpdate {
   uint64_t seed = 0;  // of this update's draws
-  /// The gradient of the update's loss (the mean over its target tokens) by the scale of each head, where all are 1; [L,H]. It
-  /// costs a forward and a backward pass.
+  /// The gradient of the update's loss (the mean over its target tokens) by the scale of each head, where all are 1;
+  /// [L,H]. It costs a forward and a backward pass.
   std::function<std::map<Stack, Tensor>()> gradient;
 };
 
-/// Chooses, update by update, heads that training goes without: their outputs are multiplied by 0, and so they get no gradient.
-/// It is the same for all the batches and tokens of an update. Nothing is masked outside training.
+/// Chooses, update by update, heads that training goes without: their outputs are multiplied by 0, and so they get no
+/// gradient. It is the same for all the batches and tokens of an update. Nothing is masked outside training.
 struct HeadMask {
   virtual ~HeadMask() = default;
   /// What each head's output is multiplied by; [L,H] for each stack, 1 where a head is not there.

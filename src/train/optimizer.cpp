@@ -20,7 +20,8 @@ NamedParameters trained_parameters(const torch::nn::Module& module) {
 const Optimizers& optimizers() {
   static const Optimizers registry =
       Optimizers("optimizer", "changes parameters by their gradients")
-          .entry<Adam, AdamOptions>("adam", "steps by the mean gradient over the root of the mean squared gradient", "1412.6980")
+          .entry<Adam, AdamOptions>("adam", "steps by the mean gradient over the root of the mean squared gradient",
+                                    "1412.6980")
           .entry<AdamW, AdamWOptions>("adamw", "Adam with decoupled weight decay", "1711.05101")
           .entry<Sgd, SgdOptions>("sgd", "stochastic gradient descent, with momentum");
   return registry;

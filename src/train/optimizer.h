@@ -27,8 +27,8 @@ using Optimizers = Registry<Optimizer, const NamedParameters&>;
 const Optimizers& optimizers();
 const Catalogue& optimizer_catalogue();
 
-/// Copies `state` into the tensors of `mine`, an optimiser's own state. Throws FileError, before anything is copied, where a
-/// tensor is missing or has another shape. `from`: the file, for the message.
+/// Copies `state` into the tensors of `mine`, an optimiser's own state. Throws FileError, before anything is copied,
+/// where a tensor is missing or has another shape. `from`: the file, for the message.
 void restore_state(const TensorMap& mine, const TensorMap& state, const std::string& from);
 
 /// Divides the gradients by their total l2 norm / `limit` where that is above 1 (limit 0: never), and returns the norm.

@@ -7,10 +7,15 @@
 namespace headlab {
 
 void RateOptions::describe(Fields& fields) {
-  fields.add("parameters", parameters, "which, by parts of their names: \"encoder\", \"gate0\", \"project.weight\", \"query_*\"")
+  fields
+      .add("parameters", parameters,
+           "which, by parts of their names: \"encoder\", \"gate0\", \"project.weight\", \"query_*\"")
       .means("empty: all");
   fields.add("except", except, "which not, in the same way");
-  fields.add("factor", factor, "their learning rate is the schedule's times this").at_least(0).required().means("0: they stay as they are");
+  fields.add("factor", factor, "their learning rate is the schedule's times this")
+      .at_least(0)
+      .required()
+      .means("0: they stay as they are");
 }
 
 Rates::Rates(const std::vector<RateOptions>& options, const NamedParameters& all, const Choice& optimizer) {
@@ -26,8 +31,10 @@ Rates::Rates(const std::vector<RateOptions>& options, const NamedParameters& all
     (factor > 0 ? trained_ : fixed_).push_back(parameter);
     if (factor > 0) groups[factor].push_back(parameter);
   }
-  if (trained_.empty() && !all.empty()) throw UsageError("rates: expected a parameter that is trained, but all of them have the factor 0");
-  for (const auto& [factor, parameters] : groups) groups_.emplace_back(factor, optimizers().make(optimizer, parameters));
+  if (trained_.empty() && !all.empty())
+    throw UsageError("rates: expected a parameter that is trained, but all of them have the factor 0");
+  for (const auto& [factor, parameters] : groups)
+    groups_.emplace_back(factor, optimizers().make(optimizer, parameters));
 }
 
 void Rates::step(double rate) {

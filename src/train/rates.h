@@ -16,9 +16,9 @@ struct RateOptions : Described<RateOptions> {
   void describe(Fields& fields) override;
 };
 
-/// The learning rate of each parameter, as a multiple of the schedule's. Of several entries that choose a parameter the last
-/// counts; one that none chooses has 1. With 0 a parameter is held fixed: it gets no gradient, no part in the gradient's norm
-/// and no decay.
+/// The learning rate of each parameter, as a multiple of the schedule's. Of several entries that choose a parameter the
+/// last counts; one that none chooses has 1. With 0 a parameter is held fixed: it gets no gradient, no part in the
+/// gradient's norm and no decay.
 ///
 /// Parameters of one factor share an optimiser, so that its rule is the same for all and its state is by name.
 class Rates {

@@ -50,7 +50,9 @@ struct InverseSqrtOptions : Described<InverseSqrtOptions> {
   int64_t warmup = 4000;
   void describe(Fields& fields) override {
     fields.add("peak", peak, "the rate at the end of the warm-up").above(0);
-    fields.add("warmup", warmup, "steps until the peak, linearly; after four times as many the rate is half of it").at_least(1).unit("steps");
+    fields.add("warmup", warmup, "steps until the peak, linearly; after four times as many the rate is half of it")
+        .at_least(1)
+        .unit("steps");
   }
 };
 
@@ -60,7 +62,9 @@ struct StepwiseOptions : Described<StepwiseOptions> {
   void describe(Fields& fields) override {
     fields.add("peak", peak, "the highest rate").above(0);
     fields.add("warmup", warmup, "steps until the peak, linearly").at_least(0).unit("steps");
-    fields.add("every", every, "steps from one change of the rate to the next, counted from the end of the warm-up").at_least(1).unit("steps");
+    fields.add("every", every, "steps from one change of the rate to the next, counted from the end of the warm-up")
+        .at_least(1)
+        .unit("steps");
     fields.add("factor", factor, "multiplies the rate at each change").above(0).at_most(1);
   }
 };
@@ -71,7 +75,8 @@ double warmed(double peak, int64_t warmup, int64_t step) {
 
 // The share of the way from the end of the warm-up to the last step.
 double progress(int64_t warmup, int64_t steps, int64_t step) {
-  return std::clamp(static_cast<double>(step - warmup) / static_cast<double>(std::max<int64_t>(steps - warmup, 1)), 0.0, 1.0);
+  return std::clamp(static_cast<double>(step - warmup) / static_cast<double>(std::max<int64_t>(steps - warmup, 1)), 0.0,
+                    1.0);
 }
 
 /// peak, after the warm-up
@@ -131,9 +136,11 @@ struct CosineSchedule : Schedule {
 const Schedules& schedules() {
   static const Schedules registry =
       Schedules("schedule", "the learning rate of each step")
-          .entry<TransformerSchedule, TransformerOptions>("transformer", "linear warm-up, then the inverse square root of the step", "1706.03762")
+          .entry<TransformerSchedule, TransformerOptions>(
+              "transformer", "linear warm-up, then the inverse square root of the step", "1706.03762")
           .entry<ConstantSchedule, ConstantOptions>("constant", "one rate after the warm-up")
-          .entry<InverseSqrtSchedule, InverseSqrtOptions>("inverse_sqrt", "the inverse square root of the step after the warm-up, from a given peak", "1706.03762")
+          .entry<InverseSqrtSchedule, InverseSqrtOptions>(
+              "inverse_sqrt", "the inverse square root of the step after the warm-up, from a given peak", "1706.03762")
           .entry<StepwiseSchedule, StepwiseOptions>("stepwise", "multiplied by a factor every so many steps")
           .entry<LinearSchedule, PeakOptions>("linear", "a straight line from the peak to the end")
           .entry<CosineSchedule, PeakOptions>("cosine", "half a cosine from the peak to the end", "1608.03983");

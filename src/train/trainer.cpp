@@ -61,25 +61,33 @@ void TrainOptions::describe(Fields& fields) {
   fields.add("augment", augment, "noise in what the model reads");
   fields.add("log_every", log_every, "steps between reports").at_least(1).unit("steps");
   fields.add("validate_every", validate_every, "steps between validations").at_least(0).unit("steps").means("0: none");
-  fields.add("checkpoint_every", checkpoint_every, "steps between checkpoints").at_least(0).unit("steps").means("0: at the end alone");
+  fields.add("checkpoint_every", checkpoint_every, "steps between checkpoints")
+      .at_least(0)
+      .unit("steps")
+      .means("0: at the end alone");
   fields.add("keep_checkpoints", keep_checkpoints, "checkpoints that stay").at_least(1);
   fields.add("validate", validate, "what a validation measures");
   fields.add("early_stopping", early_stopping, "when to stop before the last step, and to go back to the best");
 }
 
 void AnchorOptions::describe(Fields& fields) {
-  fields.add("task", task, "one of the spec's tasks, whose batches no head mask touches").task().means("absent: no anchor");
+  fields.add("task", task, "one of the spec's tasks, whose batches no head mask touches")
+      .task()
+      .means("absent: no anchor");
   fields.add("batch", batch, "its batches, one in each update");
 }
 
 void TrainOptions::rules(Problems& problems) const {
   if (validate_every > 0 && validate_every % log_every != 0)
-    problems.add("validate_every", "expected a multiple of log_every (" + std::to_string(log_every) + "), got " + std::to_string(validate_every));
+    problems.add("validate_every", "expected a multiple of log_every (" + std::to_string(log_every) + "), got " +
+                                       std::to_string(validate_every));
   if (early_stopping.patience == 0) return;
-  if (validate_every == 0) problems.add("early_stopping.patience", "expected validate_every above 0, since a validation decides; got 0");
+  if (validate_every == 0)
+    problems.add("early_stopping.patience", "expected validate_every above 0, since a validation decides; got 0");
   if (const auto& measured = validate.metrics;
       !measured.empty() && std::find(measured.begin(), measured.end(), early_stopping.metric) == measured.end())
-    problems.add("early_stopping.metric", unknown_name("metric", early_stopping.metric, measured) + "; name it in validate.metrics");
+    problems.add("early_stopping.metric",
+                 unknown_name("metric", early_stopping.metric, measured) + "; name it in validate.metrics");
 }
 
 Trainer::Trainer(Model& model, const Task& task, const TrainOptions& options, int64_t d_model, uint64_t seed,
@@ -97,7 +105,9 @@ Trainer::Trainer(Model& model, const Task& task, const TrainOptions& options, in
       order_(sources_of(task), task.lengths("train").second, options.batch, seed),
       anchor_(anchor),
       stopping_(options.early_stopping) {
-  if (anchor_) anchor_order_.emplace(sources_of(*anchor_), anchor_->lengths("train").second, options.anchor.batch, text_hash("anchor") ^ seed);
+  if (anchor_)
+    anchor_order_.emplace(sources_of(*anchor_), anchor_->lengths("train").second, options.anchor.batch,
+                          text_hash("anchor") ^ seed);
   torch::manual_seed(seed);  // dropout; a resume replaces it
 }
 
@@ -122,7 +132,8 @@ std::map<Stack, Tensor> Trainer::head_scale(const std::vector<TokenBatch>& batch
         Forward run;
         run.noise_seed = noise_seed(b);
         run.scale = ones;
-        const auto loss = token_loss(model_, batches[b], options_.label_smoothing, run).sum / static_cast<double>(tokens);
+        const auto loss =
+            token_loss(model_, batches[b], options_.label_smoothing, run).sum / static_cast<double>(tokens);
         const auto gradients = torch::autograd::grad({loss}, scales, {}, std::nullopt, false, /*allow_unused=*/true);
         std::size_t at = 0;
         for (const auto& [stack, scale] : ones) {
@@ -166,7 +177,8 @@ void Trainer::one_step() {
     for (const auto& extra : run.aux) losses.insert(extra.name);
     aux_weights_.check(losses);
     for (const auto& extra : run.aux) {
-      const auto share = extra.sum / extra.count * (static_cast<double>(batches[i].tokens) / static_cast<double>(tokens)) *
+      const auto share = extra.sum / extra.count *
+                         (static_cast<double>(batches[i].tokens) / static_cast<double>(tokens)) *
                          aux_weights_.of(extra.name, step_ + 1);
       objective = objective + share;
       auto& sum = aux[extra.name];
@@ -181,11 +193,13 @@ void Trainer::one_step() {
   if (check && !std::isfinite(value(norm))) {
     const auto got = value(loss);
     throw Error("training stopped at step " + std::to_string(step_ + 1) + ": " +
-                (std::isfinite(got) ? "the gradient's norm is " + std::to_string(value(norm)) : "the loss is " + std::to_string(got)) +
+                (std::isfinite(got) ? "the gradient's norm is " + std::to_string(value(norm))
+                                    : "the loss is " + std::to_string(got)) +
                 "; the last checkpoint is unharmed. Try a lower learning rate, a longer warm-up or a smaller clip");
   }
   const auto rate = schedule_->rate(step_ + 1);
-  for (const auto& penalty : penalties_) penalty->decay([&](const std::string& name) { return rate * rates_.factor(name); });
+  for (const auto& penalty : penalties_)
+    penalty->decay([&](const std::string& name) { return rate * rates_.factor(name); });
   rates_.step(rate);
   update_modules(model_, stats);
   ++step_;
@@ -238,7 +252,8 @@ bool Trainer::run(const std::filesystem::path& folder, const std::function<void(
       now.seconds = seconds_;
       if (options_.validate_every > 0 && (step_ % options_.validate_every == 0 || last))
         now.valid = task_.evaluate(model_, options_.validate, {}).metrics;
-      if (stopping_.on() && !now.valid.empty() && (improved = stopping_.see(step_, now.valid))) best_ = copies(named_tensors(model_));
+      if (stopping_.on() && !now.valid.empty() && (improved = stopping_.see(step_, now.valid)))
+        best_ = copies(named_tensors(model_));
       report(now);
       loss_ = nll_ = norm_ = Tensor();
       aux_.clear();
@@ -258,7 +273,8 @@ bool Trainer::run(const std::filesystem::path& folder, const std::function<void(
 }
 
 void Trainer::load_best() {
-  if (!best_.empty()) load_tensors(model_, best_, "the best validation's weights, of step " + std::to_string(stopping_.best_step()));
+  if (!best_.empty())
+    load_tensors(model_, best_, "the best validation's weights, of step " + std::to_string(stopping_.best_step()));
 }
 
 Checkpoint Trainer::checkpoint() const {
@@ -274,9 +290,16 @@ Checkpoint Trainer::checkpoint() const {
                 {"rng", rng_states()},
                 {"tokens", tokens_},
                 {"seconds", seconds_},
-                {"recent", {{"steps", recent_steps_}, {"tokens", recent_tokens_}, {"seconds", recent_seconds_},
-                            {"loss", sum(loss_)}, {"nll", sum(nll_)}, {"grad_norm", sum(norm_)}, {"aux", aux}}}};
-  if (anchor_order_) made.state["anchor"] = {{"epoch", anchor_order_->place().epoch}, {"batch", anchor_order_->place().batch}};
+                {"recent",
+                 {{"steps", recent_steps_},
+                  {"tokens", recent_tokens_},
+                  {"seconds", recent_seconds_},
+                  {"loss", sum(loss_)},
+                  {"nll", sum(nll_)},
+                  {"grad_norm", sum(norm_)},
+                  {"aux", aux}}}};
+  if (anchor_order_)
+    made.state["anchor"] = {{"epoch", anchor_order_->place().epoch}, {"batch", anchor_order_->place().batch}};
   if (stopping_.on()) made.state["best"] = stopping_.state();
   if (annotate) annotate(made.state);
   return made;

@@ -45,7 +45,10 @@ struct TrainOptions : Described<TrainOptions> {
   int64_t keep_checkpoints = 2;
   EvaluateOptions validate;
   EarlyStoppingOptions early_stopping;
-  TrainOptions() { validate.split = "valid"; validate.metrics = {"loss"}; }
+  TrainOptions() {
+    validate.split = "valid";
+    validate.metrics = {"loss"};
+  }
   void describe(Fields& fields) override;
   void rules(Problems& problems) const override;
 };
@@ -59,28 +62,30 @@ struct TrainReport {
 
 /// Trains a model on a task, and can stop and go on to the same bits.
 ///
-/// A step's loss is the sum over the target tokens of all its micro-batches, divided by their number, so that accumulation
-/// weighs tokens equally; auxiliary losses are added as sum / count over the same step, times their weights (`aux`), and
-/// penalties once. A loss that is not finite stops the training with an Error before the update; what was saved stays.
+/// A step's loss is the sum over the target tokens of all its micro-batches, divided by their number, so that
+/// accumulation weighs tokens equally; auxiliary losses are added as sum / count over the same step, times their
+/// weights (`aux`), and penalties once. A loss that is not finite stops the training with an Error before the update;
+/// what was saved stays.
 ///
-/// What modules learn without gradients (modules/tensor/updated.h) they learn after each update, from the sums that all batches
-/// of the step left.
+/// What modules learn without gradients (modules/tensor/updated.h) they learn after each update, from the sums that all
+/// batches of the step left.
 ///
-/// Head masks multiply what each head gives, all batches of a step alike; several are multiplied. Their draws are of their own, so
-/// that a mask of no head leaves the bits of the training as they are.
+/// Head masks multiply what each head gives, all batches of a step alike; several are multiplied. Their draws are of
+/// their own, so that a mask of no head leaves the bits of the training as they are.
 ///
-/// An anchor adds a batch of its own to each step, of another task and without head masks; its tokens weigh as much as the
-/// others.          (2508.19697, attention head-level dropout)
+/// An anchor adds a batch of its own to each step, of another task and without head masks; its tokens weigh as much as
+/// the others.          (2508.19697, attention head-level dropout)
 ///
-/// With early stopping, the checkpoint of the best validation so far stays beside the last ones, and the model is left with
-/// its weights.
+/// With early stopping, the checkpoint of the best validation so far stays beside the last ones, and the model is left
+/// with its weights.
 class Trainer {
  public:
   /// `anchor`: the task that options.anchor names; nullptr: none.
-  Trainer(Model& model, const Task& task, const TrainOptions& options, int64_t d_model, uint64_t seed, const Task* anchor = nullptr);
+  Trainer(Model& model, const Task& task, const TrainOptions& options, int64_t d_model, uint64_t seed,
+          const Task* anchor = nullptr);
 
-  /// Goes on until options.steps, or until early stopping ends it. `report` is called every log_every steps and at the end.
-  /// Checkpoints go to `folder` (empty: none). `stop` is asked after each step; true saves and leaves early.
+  /// Goes on until options.steps, or until early stopping ends it. `report` is called every log_every steps and at the
+  /// end. Checkpoints go to `folder` (empty: none). `stop` is asked after each step; true saves and leaves early.
   /// Returns whether the training is over.
   bool run(const std::filesystem::path& folder, const std::function<void(const TrainReport&)>& report,
            const std::function<bool()>& stop = {});

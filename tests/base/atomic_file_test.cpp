@@ -35,8 +35,12 @@ struct SmallFiles {
 
 /// Not the superuser, whom permissions do not stop.
 struct Unprivileged {
-  Unprivileged() { if (was_root) became = seteuid(65534) == 0; }
-  ~Unprivileged() { if (became && seteuid(0) != 0) std::abort(); }
+  Unprivileged() {
+    if (was_root) became = seteuid(65534) == 0;
+  }
+  ~Unprivileged() {
+    if (became && seteuid(0) != 0) std::abort();
+  }
   bool was_root = geteuid() == 0, became = false;
 };
 
@@ -150,9 +154,15 @@ TEST_CASE("a line that was interrupted is dropped, whole lines stay", "[base]") 
   auto path = scratch / "metrics.jsonl";
   std::string whole = std::string(5000, 'a') + "\n";
   write_file_atomically(path, whole + std::string(9000, 'b'));
-  { LineFile lines(path); CHECK(lines.bytes() == 5001); }
+  {
+    LineFile lines(path);
+    CHECK(lines.bytes() == 5001);
+  }
   CHECK(read_file(path) == whole);
   write_file_atomically(path, std::string(9000, 'b'));
-  { LineFile lines(path); lines.append("c"); }
+  {
+    LineFile lines(path);
+    lines.append("c");
+  }
   CHECK(read_file(path) == "c\n");
 }

@@ -17,11 +17,13 @@ TEST_CASE("a folder has one holder at a time, who is named", "[base]") {
   Scratch scratch;
   std::optional<FolderLock> lock(std::in_place, scratch.path);
   const auto me = std::to_string(getpid());
-  CHECK_THROWS_WITH(FolderLock(scratch.path), scratch.path.string() + ": process " + me + " is at work in it; wait for it to end, or stop it (kill " +
-                                                  me + "): what it has saved stays");
+  CHECK_THROWS_WITH(FolderLock(scratch.path), scratch.path.string() + ": process " + me +
+                                                  " is at work in it; wait for it to end, or stop it (kill " + me +
+                                                  "): what it has saved stays");
   lock.reset();
   CHECK_NOTHROW(FolderLock(scratch.path));
-  CHECK_THROWS_WITH(FolderLock(scratch / "none"), ContainsSubstring("none/.lock: cannot be written: no such file or folder"));
+  CHECK_THROWS_WITH(FolderLock(scratch / "none"),
+                    ContainsSubstring("none/.lock: cannot be written: no such file or folder"));
 }
 
 TEST_CASE("a lock of a process that was killed is none", "[base]") {
@@ -38,7 +40,8 @@ TEST_CASE("a lock of a process that was killed is none", "[base]") {
   }
   char byte;
   REQUIRE(read(ends[0], &byte, 1) == 1);
-  CHECK_THROWS_WITH(FolderLock(scratch.path), ContainsSubstring("process " + std::to_string(child) + " is at work in it"));
+  CHECK_THROWS_WITH(FolderLock(scratch.path),
+                    ContainsSubstring("process " + std::to_string(child) + " is at work in it"));
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
   close(ends[0]);

@@ -136,8 +136,9 @@ TEST_CASE("a checkpoint of a newer format is refused with the reason, not passed
   write_file_atomically(folder / "state.json", R"({"format": 99, "headlab": "7.1", "step": 5})");
   CHECK(latest_checkpoint(scratch.path) == folder);
   CHECK(message_of([&] { load_checkpoint(folder); }) ==
-        folder.string() + ": saved by a newer headlab 7.1 in checkpoint format 99; this one reads formats up to 1: "
-                          "update headlab");
+        folder.string() +
+            ": saved by a newer headlab 7.1 in checkpoint format 99; this one reads formats up to 1: "
+            "update headlab");
 }
 
 TEST_CASE("what is no checkpoint is refused with its place", "[checkpoint]") {

@@ -26,7 +26,8 @@ TEST_CASE("JSON of a file that is damaged is refused with the file and the place
   CHECK_THAT(message("{\"a\": \"\xFF\"}"), ContainsSubstring(": not JSON (parse error"));
   CHECK_THAT(message("{\"a\": 1e999}"), ContainsSubstring(": not JSON (number overflow parsing '1e999')"));
   CHECK(message("[1, 2]") == ": expected a JSON object, got [1,2]");
-  CHECK(message("\"" + std::string(500, 'x') + "\"") == ": expected a JSON object, got \"" + std::string(119, 'x') + "...");
+  CHECK(message("\"" + std::string(500, 'x') + "\"") ==
+        ": expected a JSON object, got \"" + std::string(119, 'x') + "...");
 }
 
 TEST_CASE("JSON nested without end is refused before it ends the stack", "[checkpoint]") {

@@ -7,9 +7,14 @@
 using namespace headlab;
 
 TEST_CASE("base64 is that of RFC 4648", "[checkpoint]") {
-  std::pair<std::string, std::string> vectors[] = {{"", ""},           {"f", "Zg=="},         {"fo", "Zm8="},
-                                                   {"foo", "Zm9v"},    {"foob", "Zm9vYg=="},  {"fooba", "Zm9vYmE="},
-                                                   {"foobar", "Zm9vYmFy"}, {std::string("\0\xff\xfe", 3), "AP/+"}};
+  std::pair<std::string, std::string> vectors[] = {{"", ""},
+                                                   {"f", "Zg=="},
+                                                   {"fo", "Zm8="},
+                                                   {"foo", "Zm9v"},
+                                                   {"foob", "Zm9vYg=="},
+                                                   {"fooba", "Zm9vYmE="},
+                                                   {"foobar", "Zm9vYmFy"},
+                                                   {std::string("\0\xff\xfe", 3), "AP/+"}};
   for (auto& [bytes, text] : vectors) {
     CHECK(base64_encode(bytes) == text);
     CHECK(base64_decode(text) == bytes);
@@ -41,8 +46,8 @@ TEST_CASE("restored random states draw the same numbers, dropout included", "[ch
 TEST_CASE("what is no random state is refused and changes nothing", "[checkpoint]") {
   torch::manual_seed(3);
   auto before = rng_states();
-  CHECK_THROWS_WITH(set_rng_states({{"cpu", "AAAA"}}), ContainsSubstring("random state of the CPU: expected ") &&
-                                                          ContainsSubstring(" bytes, got 3"));
+  CHECK_THROWS_WITH(set_rng_states({{"cpu", "AAAA"}}),
+                    ContainsSubstring("random state of the CPU: expected ") && ContainsSubstring(" bytes, got 3"));
   CHECK_THROWS_AS(set_rng_states(nlohmann::json::array()), FileError);
   CHECK_THROWS_AS(set_rng_states({{"cpu", 5}}), FileError);
   CHECK(rng_states() == before);

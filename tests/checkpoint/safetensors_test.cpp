@@ -68,8 +68,10 @@ TEST_CASE("equal tensors make equal files, data lies aligned", "[checkpoint]") {
   auto make = [](bool other_order) {
     TensorMap tensors;
     auto add = [&](const char* name, torch::Tensor tensor) { tensors[name] = tensor; };
-    if (other_order) add("b", torch::ones({3}, torch::kByte)), add("a", torch::ones({2}, torch::kDouble));
-    else add("a", torch::ones({2}, torch::kDouble)), add("b", torch::ones({3}, torch::kByte));
+    if (other_order)
+      add("b", torch::ones({3}, torch::kByte)), add("a", torch::ones({2}, torch::kDouble));
+    else
+      add("a", torch::ones({2}, torch::kDouble)), add("b", torch::ones({3}, torch::kByte));
     return tensors;
   };
   write_safetensors(scratch / "1", make(false));
@@ -86,10 +88,9 @@ TEST_CASE("equal tensors make equal files, data lies aligned", "[checkpoint]") {
 TEST_CASE("a tied tensor is written once and comes back tied", "[checkpoint]") {
   Scratch scratch;
   auto weight = torch::randn({100, 8});
-  TensorMap tensors = {{"encoder.embedding", weight},
-                       {"decoder.embedding", weight},
-                       {"first row", weight[0]},             // the same address, but another tensor
-                       {"flat", weight.view({800})},         // the same storage, another shape
+  TensorMap tensors = {{"encoder.embedding", weight}, {"decoder.embedding", weight},
+                       {"first row", weight[0]},      // the same address, but another tensor
+                       {"flat", weight.view({800})},  // the same storage, another shape
                        {"gone.a", torch::empty({0})}, {"gone.b", torch::empty({0})}};
   write_safetensors(scratch / "a", tensors);
   CHECK(std::filesystem::file_size(scratch / "a") < 2 * 3200 + 32 + 1000);

@@ -95,7 +95,8 @@ TEST_CASE("a run folder translates and writes on where its data is not", "[cli]"
   std::filesystem::create_directory(elsewhere);
   std::filesystem::rename(files.run(), elsewhere / "translator");
   std::filesystem::rename(only_run(folder.path() / "runs", "writer"), elsewhere / "writer");
-  for (const char* name : {"train.src", "train.tgt", "valid.src", "valid.tgt", "test.src", "test.tgt"}) std::filesystem::remove(files / name);
+  for (const char* name : {"train.src", "train.tgt", "valid.src", "valid.tgt", "test.src", "test.tgt"})
+    std::filesystem::remove(files / name);
   std::filesystem::remove(folder.path() / "book.txt");
   CHECK(used("translate", (elsewhere / "translator").string()) == translated);
   CHECK(used("generate", (elsewhere / "writer").string()) == written);

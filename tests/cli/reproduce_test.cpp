@@ -12,8 +12,9 @@ using namespace headlab::test;
 namespace {
 
 std::string spec_of(const std::string& name, const std::string& paper, const std::string& model = "") {
-  auto text = tiny_spec(R"([{"train": {"steps": 2, "batch": {"max_tokens": 200}, "log_every": 1}}, {"evaluate": {"metrics": ["loss"]}}])",
-                        R"(, "paper": ")" + paper + R"(", "seeds": [1, 2],
+  auto text = tiny_spec(
+      R"([{"train": {"steps": 2, "batch": {"max_tokens": 200}, "log_every": 1}}, {"evaluate": {"metrics": ["loss"]}}])",
+      R"(, "paper": ")" + paper + R"(", "seeds": [1, 2],
   "compare": [{"claim": "the loss is finite", "control": "none", "that": "evaluate.loss", "below": 1000}])");
   text.replace(text.find("\"tiny\""), 6, "\"" + name + "\"");
   if (!model.empty()) text.replace(text.find("\"d_model\": 16"), 13, "\"d_model\": 16, " + model);
@@ -51,8 +52,9 @@ TEST_CASE("reproduce says the time first, keeps the ledger, and runs nothing aga
   const std::string unknown = "reproduce: 1 spec\n  time       2 runs to do: unknown until the first run has ended\n";
   CHECK(first.out.substr(0, unknown.size()) == unknown);
   CHECK_THAT(first.out, ContainsSubstring("1 of 2 runs done, about ") && ContainsSubstring("2 of 2 runs done\n"));
-  CHECK_THAT(first.out, ContainsSubstring("22  1905.09418  22-gates  the loss is finite (control: none)  evaluate.loss < 1000") &&
-                            ContainsSubstring("1 claim: 1 holds, 0 do not hold, 0 have not enough evidence"));
+  CHECK_THAT(first.out,
+             ContainsSubstring("22  1905.09418  22-gates  the loss is finite (control: none)  evaluate.loss < 1000") &&
+                 ContainsSubstring("1 claim: 1 holds, 0 do not hold, 0 have not enough evidence"));
   const auto again = papers.reproduce({"1905.09418"});
   CHECK(again.code == 0);
   CHECK_THAT(again.out, ContainsSubstring("all 2 runs done before (") && !ContainsSubstring("s, loss"));
@@ -69,14 +71,17 @@ TEST_CASE("reproduce says the time first, keeps the ledger, and runs nothing aga
   CHECK(ledger[0]["seconds"] > 0);
   CHECK(count(read_file(std::filesystem::path(papers.out) / "ledger.csv"), "\n") == 3);
   // Each experiment has its page.
-  CHECK_THAT(read_file(std::filesystem::path(papers.out) / "gates" / "report.html"), ContainsSubstring("does it run?") && ContainsSubstring("✓ holds"));
+  CHECK_THAT(read_file(std::filesystem::path(papers.out) / "gates" / "report.html"),
+             ContainsSubstring("does it run?") && ContainsSubstring("✓ holds"));
 }
 
-TEST_CASE("reproduce without runs says how long it would take, and unknown papers are told with those that are there", "[cli]") {
+TEST_CASE("reproduce without runs says how long it would take, and unknown papers are told with those that are there",
+          "[cli]") {
   const Papers papers;
   const auto dry = papers.reproduce({"--dry", "54", "22", "54"});
   CHECK(dry.code == 0);
-  CHECK_THAT(dry.out, ContainsSubstring("reproduce: 2 specs\n  time       4 runs to do: unknown until the first run has ended\n") &&
+  CHECK_THAT(dry.out, ContainsSubstring(
+                          "reproduce: 2 specs\n  time       4 runs to do: unknown until the first run has ended\n") &&
                           ContainsSubstring("54-sixteen.json: 2 runs to do"));
   CHECK(dry.out.find("54-sixteen") < dry.out.find("22-gates"));
   CHECK_FALSE(std::filesystem::exists(papers.out));
@@ -85,7 +90,8 @@ TEST_CASE("reproduce without runs says how long it would take, and unknown paper
   CHECK(unknown.err == "reproduce: no spec of paper \"23\" in " + papers.specs + " (papers there: 22, 54)\n");
   const auto no_paper = papers.reproduce({"2101.00001"});
   CHECK(no_paper.code == 2);
-  CHECK(no_paper.err == "reproduce: no spec of paper \"2101.00001\" in " + papers.specs + " (papers there: 1905.09418, 1905.10650)\n");
+  CHECK(no_paper.err ==
+        "reproduce: no spec of paper \"2101.00001\" in " + papers.specs + " (papers there: 1905.09418, 1905.10650)\n");
 }
 
 TEST_CASE("a spec that fails is told, the others are run, and the exit code says it", "[cli]") {

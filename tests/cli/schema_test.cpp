@@ -10,11 +10,14 @@
 using namespace headlab::test;
 
 TEST_CASE("a validator of JSON Schemas accepts every spec of experiments, and refuses wrong ones", "[cli][spec]") {
-  if (skipped(python().empty(), "no Python with jsonschema: set HEADLAB_PYTHON to one, or let tools/test make .deps/venv")) return;
+  if (skipped(python().empty(),
+              "no Python with jsonschema: set HEADLAB_PYTHON to one, or let tools/test make .deps/venv"))
+    return;
   const Folder folder;
   const auto printed = run_program({"schema"});
   REQUIRE(printed.code == 0);
-  std::vector<std::string> command{python(), in_source("tests/spec/validate.py"), folder.write("schema.json", printed.out).string()};
+  std::vector<std::string> command{python(), in_source("tests/spec/validate.py"),
+                                   folder.write("schema.json", printed.out).string()};
   std::size_t right = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(in_source("experiments")))
     if (entry.path().extension() == ".json") {
@@ -30,7 +33,8 @@ TEST_CASE("a validator of JSON Schemas accepts every spec of experiments, and re
       R"({"stages": ["evaluate"]})",
       R"({"name": "x", "model": {"type": "encoder_decoder", "encoder": {"attention": {"gates": ["hard_concret"]}}}, "stages": ["evaluate"]})",
   };
-  for (std::size_t i = 0; i < wrong.size(); ++i) command.push_back(folder.write("wrong" + std::to_string(i) + ".json", wrong[i]).string());
+  for (std::size_t i = 0; i < wrong.size(); ++i)
+    command.push_back(folder.write("wrong" + std::to_string(i) + ".json", wrong[i]).string());
   Running validator(command);
   const auto done = validator.wait();
   INFO(done.err);

@@ -25,7 +25,9 @@ const ToyTask& task() {
   return toy;
 }
 
-std::shared_ptr<Model> made(const Choice& options, const HeadTable& kept) { return models().make(options, small_context(kept)); }
+std::shared_ptr<Model> made(const Choice& options, const HeadTable& kept) {
+  return models().make(options, small_context(kept));
+}
 
 ConvertOptions to(const std::string& type) {
   ConvertOptions options;
@@ -46,9 +48,13 @@ ConvertOptions to_collaborative(int64_t rank, const std::string& scale = "origin
   return options;
 }
 
-Converted converted(Model& model, const Choice& options, const ConvertOptions& how) { return convert(model, options, how, task(), 5, made); }
+Converted converted(Model& model, const Choice& options, const ConvertOptions& how) {
+  return convert(model, options, how, task(), 5, made);
+}
 
-Choice translator(const AttentionOptions& attention) { return model_choice("encoder_decoder", small_encoder_decoder(attention, attention)); }
+Choice translator(const AttentionOptions& attention) {
+  return model_choice("encoder_decoder", small_encoder_decoder(attention, attention));
+}
 
 Tensor logits(Model& model) {
   torch::NoGradGuard no_grad;
@@ -117,7 +123,8 @@ TEST_CASE("stacks and layers that are named are converted, the others stay") {
   for (const auto& [site, attention] : attentions_of(made.options))
     CHECK((attention.project.type() == "grouped") == (site.layer == 1 && site.stack != Stack::dec_self));
   how.layers = {2};
-  CHECK_THROWS_WITH(converted(*model, options, how), ContainsSubstring("no attention of the model stands in the stacks and layers named"));
+  CHECK_THROWS_WITH(converted(*model, options, how),
+                    ContainsSubstring("no attention of the model stands in the stacks and layers named"));
 }
 
 TEST_CASE("a pruned model converts with the heads that it has") {
@@ -215,7 +222,8 @@ TEST_CASE("what head-mode SVD loses is the singular values that it leaves out") 
   CHECK(parameters["then0.key_mix"].numel() + parameters["then0.value_mix"].numel() == 2 * 2 * small_heads);
 }
 
-TEST_CASE("converted to collaborative heads, keys' biases cancel and queries' become content biases, in all attentions") {
+TEST_CASE(
+    "converted to collaborative heads, keys' biases cancel and queries' become content biases, in all attentions") {
   DefaultDtype guard(torch::kFloat64);
   for (const std::string normalise : {"softmax", "sparsemax"})
     for (const std::string position : {"none", "alibi"})
@@ -240,11 +248,13 @@ TEST_CASE("the shared scale is another temperature: scores times sqrt(heads d_k 
   const auto options = model_choice("decoder_only", small_decoder_only());
   const auto model = make_model(options);
   constexpr int64_t rank = 5;
-  auto original = converted(*model, options, to_collaborative(rank)), shared = converted(*model, options, to_collaborative(rank, "shared"));
+  auto original = converted(*model, options, to_collaborative(rank)),
+       shared = converted(*model, options, to_collaborative(rank, "shared"));
   const auto scores = [](Model& of) {
     of.eval();
     Tensor seen;
-    LambdaTap tap([](At at, Site site) { return at == At::scores && site.layer == 0; }, [&](At, Site, Tensor s) { return seen = s; });
+    LambdaTap tap([](At at, Site site) { return at == At::scores && site.layer == 0; },
+                  [&](At, Site, Tensor s) { return seen = s; });
     Forward run;
     run.taps = {&tap};
     torch::NoGradGuard no_grad;
@@ -269,14 +279,18 @@ TEST_CASE("attentions whose scores are no products of plain queries and keys are
     return std::string();
   };
   CHECK(refused([](auto& a) { a.position.choose("rope"); }, to_collaborative(4)) ==
-        "convert: dec.self.0: expected positions that leave queries and keys as they are (none, alibi, offset), got rope");
-  CHECK(refused([](auto& a) { a.weigh.score.choose("additive"); }, to_collaborative(4)) == "convert: dec.self.0: expected the score dot_product, got additive");
+        "convert: dec.self.0: expected positions that leave queries and keys as they are (none, alibi, offset), got "
+        "rope");
+  CHECK(refused([](auto& a) { a.weigh.score.choose("additive"); }, to_collaborative(4)) ==
+        "convert: dec.self.0: expected the score dot_product, got additive");
   CHECK(refused([](auto& a) { a.project.choose("collaborative"); }, to_mix_heads(2)) ==
         "convert: dec.self.0: expected the project standard or grouped, got collaborative");
   CHECK(refused([](auto& a) { a.then.items.emplace_back(adapter_catalogue, "persistent"); }, to("standard")) ==
-        "convert: dec.self.0: expected no adapter but mix_heads or fuse_groups, got persistent, which changes what keys and values are");
+        "convert: dec.self.0: expected no adapter but mix_heads or fuse_groups, got persistent, which changes what "
+        "keys and values are");
   CHECK(refused([](auto&) {}, to_mix_heads(3)) ==
-        "convert: the attentions that mix_heads makes break a rule: decoder.per_layer[0].attention.project.groups: expected a divisor of heads (4), got 3");
+        "convert: the attentions that mix_heads makes break a rule: decoder.per_layer[0].attention.project.groups: "
+        "expected a divisor of heads (4), got 3");
 }
 
 TEST_CASE("attentions of a model are replaced one by one, and every other layer stays as it was written") {
@@ -294,7 +308,10 @@ TEST_CASE("attentions of a model are replaced one by one, and every other layer 
   AttentionOptions one, other;
   one.heads = 1;
   other.heads = 8;
-  const std::map<Site, AttentionOptions> wanted{{{Stack::enc_self, 2}, one}, {{Stack::dec_cross, 0}, other}, {{Stack::dec_self, 0}, one}, {{Stack::dec_cross, 3}, one}};
+  const std::map<Site, AttentionOptions> wanted{{{Stack::enc_self, 2}, one},
+                                                {{Stack::dec_cross, 0}, other},
+                                                {{Stack::dec_self, 0}, one},
+                                                {{Stack::dec_cross, 3}, one}};
   const auto made = with_attentions(choice, wanted);
   for (const auto& [site, attention] : attentions_of(made)) {
     const auto found = wanted.find(site);
@@ -308,7 +325,8 @@ TEST_CASE("attentions of a model are replaced one by one, and every other layer 
   result.encoder.rules(problems);
   result.decoder.rules(problems);
   CHECK(problems.found.empty());
-  CHECK_THROWS_WITH(with_attentions(choice, {{{Stack::enc_self, 4}, one}}), ContainsSubstring("enc.self.4: expected an attention"));
+  CHECK_THROWS_WITH(with_attentions(choice, {{{Stack::enc_self, 4}, one}}),
+                    ContainsSubstring("enc.self.4: expected an attention"));
 }
 
 }  // namespace headlab

@@ -42,7 +42,8 @@ std::shared_ptr<Model> toy_model_of(const Choice& options, const HeadTable& kept
 Converted converted(Model& model, const Choice& options, const Choice& to, uint64_t seed = 1) {
   ConvertOptions how;
   how.to = to;
-  return convert(model, options, how, toy(), seed, [](const Choice& made, const HeadTable& kept) { return toy_model_of(made, kept); });
+  return convert(model, options, how, toy(), seed,
+                 [](const Choice& made, const HeadTable& kept) { return toy_model_of(made, kept); });
 }
 
 Choice decoupled(double budget, const std::string& groups = "similar", const std::string& budgets = "equal") {
@@ -82,7 +83,9 @@ void make_identical(Model& model, const std::vector<int64_t>& keys, const std::v
   for (auto* attention : attentions_of(model)) {
     auto maps = head_maps(*attention, {});
     for (int64_t h = 0; h < H; ++h) {
-      const auto same = [&](const std::vector<int64_t>& of) { return std::find(of.begin(), of.end(), of[h]) - of.begin(); };
+      const auto same = [&](const std::vector<int64_t>& of) {
+        return std::find(of.begin(), of.end(), of[h]) - of.begin();
+      };
       maps.key_GDK[h].copy_(maps.key_GDK[same(keys)]);
       maps.key_bias_GK[h].copy_(maps.key_bias_GK[same(keys)]);
       maps.value_GDK[h].copy_(maps.value_GDK[same(values)]);
@@ -155,7 +158,8 @@ TEST_CASE("a fusion that has come to its end is kept exactly, as sum_j w_j W_j")
   const auto fusing = converted(*model, options, fuse(0.5));
   torch::NoGradGuard no_grad;
   for (auto* attention : attentions_of(*fusing.model))
-    for (const auto* name : {"then0.key_mix", "then0.value_mix"}) parameter_of(*attention, name).copy_(noise({H, 1}, name).expand({H, H}));
+    for (const auto* name : {"then0.key_mix", "then0.value_mix"})
+      parameter_of(*attention, name).copy_(noise({H, 1}, name).expand({H, H}));
   const auto before = toy_logits(*fusing.model);
   const auto made = converted(*fusing.model, fusing.options, Choice(conversion_catalogue, "decoupled"));
   CHECK(difference(toy_logits(*made.model), before) < 1e-5);
@@ -177,7 +181,8 @@ TEST_CASE("what a fusion leaves apart is averaged, and told") {
   const auto options = toy_options();
   const auto model = toy_model_of(options);
   const auto fusing = converted(*model, options, fuse(0.5));
-  const auto made = converted(*fusing.model, fusing.options, Choice(conversion_catalogue, "decoupled"));  // not trained: w is the identity
+  const auto made = converted(*fusing.model, fusing.options,
+                              Choice(conversion_catalogue, "decoupled"));  // not trained: w is the identity
   CHECK(made.report["largest"]["key_fusion"] == 2.0);
   CHECK(made.report["largest"]["value_error"].get<double>() > 0.1);
   const auto at_once = converted(*model, options, decoupled(0.5));

@@ -27,10 +27,12 @@ Alike on_a_line(const std::vector<double>& places) {
 TEST_CASE("the most alike heads are joined first, and groups are numbered by their first heads") {
   const auto alike = on_a_line({0.0, 5.0, 0.1, 9.0, 5.3, 0.3});
   CHECK((similar_groups(alike, 3, true) == Groups{0, 1, 0, 2, 1, 0}));
-  CHECK((similar_groups(alike, 4, true) == Groups{0, 1, 0, 2, 1, 3} || similar_groups(alike, 4, true) == Groups{0, 1, 0, 2, 3, 0}));
+  CHECK((similar_groups(alike, 4, true) == Groups{0, 1, 0, 2, 1, 3} ||
+         similar_groups(alike, 4, true) == Groups{0, 1, 0, 2, 3, 0}));
   CHECK((similar_groups(alike, 6, true) == Groups{0, 1, 2, 3, 4, 5}));
   CHECK((similar_groups(alike, 1, false) == Groups{0, 0, 0, 0, 0, 0}));
-  // 0, 2 | 4.6 | 5.6: the mean distance of 4.6 to the first group is 3.6, to the last 1; a chain is what only complete linkage breaks
+  // 0, 2 | 4.6 | 5.6: the mean distance of 4.6 to the first group is 3.6, to the last 1; a chain is what only complete
+  // linkage breaks
   CHECK((similar_groups(on_a_line({0, 1, 2.1, 3.3}), 2, true) == Groups{0, 0, 1, 1}));
 }
 

@@ -36,7 +36,8 @@ TEST_CASE("ALS finds 8 planted components under 1 % noise, where separate heads 
   int soon = 0;
   for (int seed = 0; seed < 5; ++seed) {
     const auto name = [&](const char* what) { return what + std::to_string(seed); };
-    const auto left = noise({D, R}, name("left")), mix = noise({H, R}, name("mix")), right = noise({D, R}, name("right"));
+    const auto left = noise({D, R}, name("left")), mix = noise({H, R}, name("mix")),
+               right = noise({D, R}, name("right"));
     auto T = torch::einsum("ir,hr,jr->hij", {left, mix, right});
     const auto grain = noise(T.sizes(), name("grain"));
     T = T + 0.01 * T.norm() / grain.norm() * grain;
@@ -86,7 +87,8 @@ TEST_CASE("more components than there are, and slices of zeros, are no trouble")
   const auto nothing = parafac(left * 0, right, of_rank(4), named_generator(1, "start"));
   CHECK(nothing.error == 0);
   CHECK(difference(summed(nothing), torch::zeros({3, 7, 5})) == 0);
-  const auto alike = parafac(left.narrow(0, 0, 1).expand({3, 7, 2}), right.narrow(0, 0, 1).expand({3, 5, 2}), of_rank(2), named_generator(1, "start"));
+  const auto alike = parafac(left.narrow(0, 0, 1).expand({3, 7, 2}), right.narrow(0, 0, 1).expand({3, 5, 2}),
+                             of_rank(2), named_generator(1, "start"));
   CHECK(alike.error < 1e-6);  // equal heads share what they have
   CHECK(alike.separate_error > 0.5);
 }

@@ -279,32 +279,36 @@ TEST_CASE("offsets ask for the symbols some places away, by each of their rules"
 TEST_CASE("match asks for values of keys that stood before, and at pairs for the key just before", "[generated]") {
   for (const std::string asked : {"both", "value", "before"}) {
     int64_t pairs = 0, symbols = 0;
-    each_example(R"({"type": "match", "keys": 5, "values": 3, "length": {"min": 9, "max": 12}, "questions": 0.3, "asked": ")" + asked + R"("})",
-                 [&](const Shown& one, bool) {
-                   std::map<std::string, std::string> value_of;
-                   std::string before;
-                   for (std::size_t t = 0; t < one.read.size(); ++t) {
-                     const auto& symbol = one.read[t];
-                     const auto key = symbol.substr(0, symbol.find_first_of("=?"));
-                     const bool is_pair = symbol.find('=') != std::string::npos;
-                     if (is_pair) {
-                       const auto value = symbol.substr(symbol.find('=') + 1);
-                       CHECK(value_of.emplace(key, value).first->second == value);
-                       CHECK(one.answer[t] == (asked == "value" ? "" : before));
-                     } else {
-                       REQUIRE(value_of.count(key) == 1);
-                       CHECK(one.answer[t] == (asked == "before" ? "" : value_of[key]));
-                     }
-                     before = key;
-                     pairs += is_pair;
-                     ++symbols;
-                   }
-                   CHECK(!one.asked().empty());
-                 });
-    CHECK(static_cast<double>(pairs) / static_cast<double>(symbols) == Approx(0.7 + 0.3 / 10.5).margin(0.06));  // the first is a pair
+    each_example(
+        R"({"type": "match", "keys": 5, "values": 3, "length": {"min": 9, "max": 12}, "questions": 0.3, "asked": ")" +
+            asked + R"("})",
+        [&](const Shown& one, bool) {
+          std::map<std::string, std::string> value_of;
+          std::string before;
+          for (std::size_t t = 0; t < one.read.size(); ++t) {
+            const auto& symbol = one.read[t];
+            const auto key = symbol.substr(0, symbol.find_first_of("=?"));
+            const bool is_pair = symbol.find('=') != std::string::npos;
+            if (is_pair) {
+              const auto value = symbol.substr(symbol.find('=') + 1);
+              CHECK(value_of.emplace(key, value).first->second == value);
+              CHECK(one.answer[t] == (asked == "value" ? "" : before));
+            } else {
+              REQUIRE(value_of.count(key) == 1);
+              CHECK(one.answer[t] == (asked == "before" ? "" : value_of[key]));
+            }
+            before = key;
+            pairs += is_pair;
+            ++symbols;
+          }
+          CHECK(!one.asked().empty());
+        });
+    CHECK(static_cast<double>(pairs) / static_cast<double>(symbols) ==
+          Approx(0.7 + 0.3 / 10.5).margin(0.06));  // the first is a pair
   }
-  CHECK_THAT(mistake_in(R"({"exercise": {"type": "match", "length": {"min": 1, "max": 4}}})"),
-             ContainsSubstring("exercise.length: expected at least 2 symbols, so that one stands before another; got 1"));
+  CHECK_THAT(
+      mistake_in(R"({"exercise": {"type": "match", "length": {"min": 1, "max": 4}}})"),
+      ContainsSubstring("exercise.length: expected at least 2 symbols, so that one stands before another; got 1"));
 }
 
 TEST_CASE("few-shot texts show one function each, of as many as there are", "[generated]") {
@@ -460,17 +464,19 @@ TEST_CASE("sentiment is the sign of good less bad words, turned by negators; the
   CHECK(classes.size() == 2);
   // The same symbols have the same classes where something else is asked, or they are drawn by another law.
   std::map<std::string, int64_t> times;
-  each_example(R"({"type": "rarest", "vocabulary": 20, "law": "uniform", "asked": "most", "length": {"min": 6, "max": 6}})", [&](const Shown& one, bool) {
-    int64_t ones = 0;
-    for (const auto& symbol : one.read) {
-      ++times[symbol];
-      const auto its = class_of.find(number_of(symbol, 's'));
-      if (its == class_of.end()) return;  // too common to have been the rarest of a text
-      ones += its->second == "1";
-    }
-    CHECK(ones != 3);
-    CHECK(one.answer == Texts{ones > 3 ? "1" : "0"});
-  });
+  each_example(
+      R"({"type": "rarest", "vocabulary": 20, "law": "uniform", "asked": "most", "length": {"min": 6, "max": 6}})",
+      [&](const Shown& one, bool) {
+        int64_t ones = 0;
+        for (const auto& symbol : one.read) {
+          ++times[symbol];
+          const auto its = class_of.find(number_of(symbol, 's'));
+          if (its == class_of.end()) return;  // too common to have been the rarest of a text
+          ones += its->second == "1";
+        }
+        CHECK(ones != 3);
+        CHECK(one.answer == Texts{ones > 3 ? "1" : "0"});
+      });
   int64_t all_symbols = 0;
   for (const auto& [symbol, count] : times) all_symbols += count;
   CHECK(times.at("s0") < all_symbols / 10);  // by Zipf's law it would be 28 %
@@ -478,7 +484,8 @@ TEST_CASE("sentiment is the sign of good less bad words, turned by negators; the
     const auto its = class_of.find(number_of(one.read.at(one.read.size() - 3), 's'));
     if (its != class_of.end()) CHECK(one.answer == Texts{its->second});
   });
-  CHECK_THAT(mistake_in(R"({"exercise": {"type": "rarest", "asked": "back", "back": 16}})"), ContainsSubstring("expected less than the shortest text (16), got 16"));
+  CHECK_THAT(mistake_in(R"({"exercise": {"type": "rarest", "asked": "back", "back": 16}})"),
+             ContainsSubstring("expected less than the shortest text (16), got 16"));
 }
 
 TEST_CASE("a mixture has examples of its parts in proportion, with symbols of their own or shared ones",
@@ -500,14 +507,16 @@ TEST_CASE("a mixture has examples of its parts in proportion, with symbols of th
   CHECK(std::abs(first - 3 * all / 4) < 38);  // 300 draws of 3/4: 5 standard deviations are 37.5
   CHECK(data.symbols.size() == 4 + 4 + 6);
   // The test part may have other proportions, a part left out among them; the others keep theirs.
-  const auto tested = generate(options_of(R"({"exercise": {"type": "mixture", "weights": [3, 1], "test_weights": [0, 2], )" + parts + "}}"));
+  const auto tested = generate(
+      options_of(R"({"exercise": {"type": "mixture", "weights": [3, 1], "test_weights": [0, 2], )" + parts + "}}"));
   CHECK(tested.parts.at("valid") == data.parts.at("valid"));
   for (const auto& example : tested.parts.at("test")) CHECK(shown(example.read, tested.symbols).front() == "<bos>");
   CHECK(tested.parts.at("test").size() == 40);
   const auto& trained = tested.parts.at("train");
-  CHECK(std::abs(std::count_if(trained.begin(), trained.end(), [&](const auto& example) {
-    return shown(example.read, tested.symbols).front() != "<bos>";
-  }) - 225) < 38);
+  CHECK(std::abs(
+            std::count_if(trained.begin(), trained.end(),
+                          [&](const auto& example) { return shown(example.read, tested.symbols).front() != "<bos>"; }) -
+            225) < 38);
   CHECK(generate(options_of(R"({"exercise": {"type": "mixture", "shared": true, )" + parts + "}}")).symbols.size() ==
         4 + 6);
 }
@@ -532,26 +541,29 @@ TEST_CASE(
 }
 
 TEST_CASE("paired recall asks the values of pairs that stood before, each pair one symbol", "[generated][paper-28]") {
-  each_example(R"({"type": "paired_recall", "keys": 9, "values": 4, "queries": 3, "pairs": {"min": 4, "max": 6, "test_min": 8, "test_max": 8}})",
-               [](const Shown& one, bool test) {
-                 REQUIRE(one.read.size() == one.answer.size());
-                 const auto pairs = one.read.size() - 3;
-                 CHECK((test ? pairs == 8 : pairs >= 4 && pairs <= 6));
-                 std::map<std::string, std::string> value_of;
-                 std::set<std::string> asked;
-                 for (std::size_t i = 0; i < one.read.size(); ++i) {
-                   if (i < pairs) {
-                     const auto equals = one.read[i].find('=');
-                     CHECK(value_of.emplace(one.read[i].substr(0, equals), one.read[i].substr(equals + 1)).second);
-                     CHECK(one.answer[i].empty());
-                   } else {
-                     CHECK(value_of.at(one.read[i]) == one.answer[i]);
-                     CHECK(asked.insert(one.read[i]).second);
-                   }
-                 }
-               });
-  CHECK_THAT(mistake_in(R"({"exercise": {"type": "paired_recall", "keys": 9}})"), ContainsSubstring("exercise.pairs: expected at most keys (9)"));
-  CHECK_THAT(mistake_in(R"({"exercise": {"type": "paired_recall", "queries": 30}})"), ContainsSubstring("exercise.queries: expected at most the fewest pairs (24)"));
+  each_example(
+      R"({"type": "paired_recall", "keys": 9, "values": 4, "queries": 3, "pairs": {"min": 4, "max": 6, "test_min": 8, "test_max": 8}})",
+      [](const Shown& one, bool test) {
+        REQUIRE(one.read.size() == one.answer.size());
+        const auto pairs = one.read.size() - 3;
+        CHECK((test ? pairs == 8 : pairs >= 4 && pairs <= 6));
+        std::map<std::string, std::string> value_of;
+        std::set<std::string> asked;
+        for (std::size_t i = 0; i < one.read.size(); ++i) {
+          if (i < pairs) {
+            const auto equals = one.read[i].find('=');
+            CHECK(value_of.emplace(one.read[i].substr(0, equals), one.read[i].substr(equals + 1)).second);
+            CHECK(one.answer[i].empty());
+          } else {
+            CHECK(value_of.at(one.read[i]) == one.answer[i]);
+            CHECK(asked.insert(one.read[i]).second);
+          }
+        }
+      });
+  CHECK_THAT(mistake_in(R"({"exercise": {"type": "paired_recall", "keys": 9}})"),
+             ContainsSubstring("exercise.pairs: expected at most keys (9)"));
+  CHECK_THAT(mistake_in(R"({"exercise": {"type": "paired_recall", "queries": 30}})"),
+             ContainsSubstring("exercise.queries: expected at most the fewest pairs (24)"));
 }
 
 TEST_CASE("no example is in two parts, and none twice in valid or test", "[generated]") {

@@ -87,9 +87,9 @@ struct Count {
   }
 };
 
-#define ALL_HOLD(count)       \
-  do {                        \
-    INFO((count).first);      \
+#define ALL_HOLD(count)         \
+  do {                          \
+    INFO((count).first);        \
     CHECK((count).checked > 0); \
     CHECK((count).wrong == 0);  \
   } while (false)
@@ -304,7 +304,7 @@ TEST_CASE("German determiners and adjectives agree with their noun", "[grammar]"
 TEST_CASE("the definite article's form is that of its case, gender and number", "[grammar]") {
   // Independent of the tables in inflection.cpp.
   const std::map<std::string, std::string> forms = {
-      {"Nom Masc Sing", "der"}, {"Nom Fem Sing", "die"}, {"Nom Neut Sing", "das"}, {"Acc Masc Sing", "den"},
+      {"Nom Masc Sing", "der"}, {"Nom Fem Sing", "die"},  {"Nom Neut Sing", "das"}, {"Acc Masc Sing", "den"},
       {"Acc Fem Sing", "die"},  {"Acc Neut Sing", "das"}, {"Dat Masc Sing", "dem"}, {"Dat Fem Sing", "der"},
       {"Dat Neut Sing", "dem"}, {"Gen Masc Sing", "des"}, {"Gen Fem Sing", "der"},  {"Gen Neut Sing", "des"}};
   Count count;
@@ -313,7 +313,9 @@ TEST_CASE("the definite article's form is that of its case, gender and number", 
       if (token.lemma != "der" || token.pos != "DET") continue;
       token.form[0] = 'd';
       std::string form = feature(token, "Number") == "Plur"
-                             ? feature(token, "Case") == "Dat" ? "den" : feature(token, "Case") == "Gen" ? "der" : "die"
+                             ? feature(token, "Case") == "Dat"   ? "den"
+                               : feature(token, "Case") == "Gen" ? "der"
+                                                                 : "die"
                              : forms.at(feature(token, "Case") + " " + feature(token, "Gender") + " Sing");
       count(token.form == form, e);
     }
@@ -323,10 +325,10 @@ TEST_CASE("the definite article's form is that of its case, gender and number", 
 
 TEST_CASE("prepositions have the case that they govern", "[grammar]") {
   const std::map<std::string, std::set<std::string>> cases = {
-      {"mit", {"Dat"}},     {"aus", {"Dat"}},     {"nach", {"Dat"}},  {"von", {"Dat"}}, {"zu", {"Dat"}},
-      {"hinter", {"Dat"}},  {"unter", {"Dat"}},   {"neben", {"Dat"}}, {"vor", {"Dat"}}, {"für", {"Acc"}},
-      {"ohne", {"Acc"}},    {"während", {"Gen"}}, {"wegen", {"Gen"}}, {"an", {"Acc"}},  {"in", {"Acc", "Dat"}},
-      {"auf", {"Acc", "Dat"}}};
+      {"mit", {"Dat"}},   {"aus", {"Dat"}},    {"nach", {"Dat"}},      {"von", {"Dat"}},
+      {"zu", {"Dat"}},    {"hinter", {"Dat"}}, {"unter", {"Dat"}},     {"neben", {"Dat"}},
+      {"vor", {"Dat"}},   {"für", {"Acc"}},    {"ohne", {"Acc"}},      {"während", {"Gen"}},
+      {"wegen", {"Gen"}}, {"an", {"Acc"}},     {"in", {"Acc", "Dat"}}, {"auf", {"Acc", "Dat"}}};
   Count count;
   each([&](const Example& e, const std::string&) {
     const GoldSentence& s = e.target_gold;
@@ -449,8 +451,8 @@ TEST_CASE("a pronoun's gender and number are those of its antecedent", "[grammar
           {"er", "sie", "es", "sie"}, {"sein", "ihr", "sein", "ihr"}, {"der", "die", "das", "die"}};
       const std::size_t column = p.plural ? 3 : std::string("mfn").find(p.gender);
       count(p.label == forms[static_cast<std::size_t>(p.kind)][column], e);
-      const bool linked = std::find(e.alignment.begin(), e.alignment.end(), std::make_pair(p.source, p.target)) !=
-                          e.alignment.end();
+      const bool linked =
+          std::find(e.alignment.begin(), e.alignment.end(), std::make_pair(p.source, p.target)) != e.alignment.end();
       count(linked, e);
       const std::string& form = e.source_gold.tokens[static_cast<std::size_t>(p.source)].lemma;
       if (p.kind == PronounKind::personal && form == "it") ++seen["it " + p.label];
@@ -467,10 +469,26 @@ TEST_CASE("every phenomenon is in train often enough to be learnt, and in test",
     for (const Example& e : examples) {
       for (const std::string& tag : e.tags) ++tags[tag];
     }
-    for (const char* tag :
-         {"ambiguous_relative", "ambiguous_subject", "complement", "coordination", "future", "genitive", "inversion",
-          "modal", "negation", "passive", "past", "perfect", "possessive", "pronoun", "question", "relative",
-          "separable", "subordinate", "two_sentences", "verb_final"}) {
+    for (const char* tag : {"ambiguous_relative",
+                            "ambiguous_subject",
+                            "complement",
+                            "coordination",
+                            "future",
+                            "genitive",
+                            "inversion",
+                            "modal",
+                            "negation",
+                            "passive",
+                            "past",
+                            "perfect",
+                            "possessive",
+                            "pronoun",
+                            "question",
+                            "relative",
+                            "separable",
+                            "subordinate",
+                            "two_sentences",
+                            "verb_final"}) {
       INFO(name << " " << tag);
       CHECK(tags[tag] * 300 > examples.size());
     }

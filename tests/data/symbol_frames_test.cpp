@@ -4,7 +4,8 @@
 
 using namespace headlab;
 
-TEST_CASE("a symbol of two parts is a frame with a one for each, and what is asked is a part", "[generated][paper-28]") {
+TEST_CASE("a symbol of two parts is a frame with a one for each, and what is asked is a part",
+          "[generated][paper-28]") {
   SymbolFramesOptions options;
   options.train = 5;
   options.valid = options.test = 3;

@@ -16,7 +16,8 @@ namespace {
 struct TableStepper : Stepper {
   TableStepper(int64_t examples, int64_t vocabulary, int64_t limit, uint64_t seed, double spread)
       : V(vocabulary), limit(limit) {
-    table = torch::empty({examples, limit + 1, V, V, V}, torch::kFloat64).normal_(0, spread, named_generator(seed, "table"));
+    table = torch::empty({examples, limit + 1, V, V, V}, torch::kFloat64)
+                .normal_(0, spread, named_generator(seed, "table"));
     rows.resize(examples);
     std::iota(rows.begin(), rows.end(), 0);
     texts.resize(examples);
@@ -84,7 +85,8 @@ SearchOptions options_of(int64_t beam, double alpha, int64_t n_best = 1) {
   return options;
 }
 
-std::vector<Hypotheses> search_table(TableStepper model, const SearchOptions& options, std::vector<int64_t> limits = {}) {
+std::vector<Hypotheses> search_table(TableStepper model, const SearchOptions& options,
+                                     std::vector<int64_t> limits = {}) {
   Forward run;
   if (limits.empty()) limits.assign(model.texts.size(), model.limit);
   const auto first = torch::full({static_cast<int64_t>(limits.size()), 1}, toy.bos, torch::kLong);
@@ -93,7 +95,8 @@ std::vector<Hypotheses> search_table(TableStepper model, const SearchOptions& op
 
 const TextIds words{};
 
-std::vector<Hypotheses> search_model(Model& model, const std::vector<std::vector<int64_t>>& sources, const SearchOptions& options) {
+std::vector<Hypotheses> search_model(Model& model, const std::vector<std::vector<int64_t>>& sources,
+                                     const SearchOptions& options) {
   Forward run;
   return translate_ids(model, sources, words, words, options, 1000, run);
 }
@@ -250,8 +253,7 @@ TEST_CASE("an example's texts do not depend on the rest of its batch") {
 TEST_CASE("a model that gives NaN is an error, not a text") {
   TableStepper model(1, 6, 4, 1, 1.0);
   model.table.fill_(NAN);
-  for (int64_t beam : {1, 3})
-    CHECK_THROWS_WITH(search_table(model, options_of(beam, 0.6)), ContainsSubstring("NaN"));
+  for (int64_t beam : {1, 3}) CHECK_THROWS_WITH(search_table(model, options_of(beam, 0.6)), ContainsSubstring("NaN"));
 }
 
 TEST_CASE("batch-changes-text: a sentence beside longer ones is translated as alone", "[cases]") {

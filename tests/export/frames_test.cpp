@@ -22,7 +22,9 @@ Batch batch_of(const Tensor& frames_BTF, const Tensor& mask_BT) {
 
 }  // namespace
 
-TEST_CASE("an exported model of frames gives the model's logits at any batch and length, conformers and removed heads too", "[paper-30]") {
+TEST_CASE(
+    "an exported model of frames gives the model's logits at any batch and length, conformers and removed heads too",
+    "[paper-30]") {
   Scratch folder;
   auto windowed = small_attention();
   windowed.gates.items.emplace_back(gate_catalogue, "windows");
@@ -44,11 +46,14 @@ TEST_CASE("an exported model of frames gives the model's logits at any batch and
           const auto frames = noise({B, T, 5}, "frames");
           const auto mask = torch::arange(T).unsqueeze(0).lt(torch::arange(T, T - B, -1).clamp_min(1).unsqueeze(1));
           torch::NoGradGuard no_grad;
-          const auto got = file.forward({frames, mask}).toTensor(), expected = logits_of(*model, batch_of(frames, mask));
-          CHECK(difference(output == "tags" ? got.index({mask}) : got, output == "tags" ? expected.index({mask}) : expected) < 1e-5);
+          const auto got = file.forward({frames, mask}).toTensor(),
+                     expected = logits_of(*model, batch_of(frames, mask));
+          CHECK(difference(output == "tags" ? got.index({mask}) : got,
+                           output == "tags" ? expected.index({mask}) : expected) < 1e-5);
         }
         CHECK_THROWS(file.get_method("full")({noise({1, 17, 5}, "x"), torch::ones({1, 17}, torch::kBool)}));
         CHECK_THROWS(file.get_method("full")({noise({1, 3, 4}, "x"), torch::ones({1, 3}, torch::kBool)}));
       }
-  CHECK_THROWS_AS(export_frames(*make_model(model_choice("encoder_only", small_encoder_only())), folder / "x.pt", {}), UsageError);
+  CHECK_THROWS_AS(export_frames(*make_model(model_choice("encoder_only", small_encoder_only())), folder / "x.pt", {}),
+                  UsageError);
 }

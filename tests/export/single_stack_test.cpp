@@ -53,7 +53,8 @@ DecoderOnlyOptions ngram_and_attention() {
 
 }  // namespace
 
-TEST_CASE("an exported decoder gives the model's logits at any batch and length, and writes what greedy search writes") {
+TEST_CASE(
+    "an exported decoder gives the model's logits at any batch and length, and writes what greedy search writes") {
   Scratch folder;
   for (const auto& options : {small_decoder_only(busy_attention()), ngram_then_attention(), ngram_and_attention()})
     for (const bool pruned : {false, true}) {
@@ -98,7 +99,8 @@ TEST_CASE("an exported decoder that reads by segments gives the model's logits")
     Batch batch;
     batch.target_BT = ids;
     const torch::NoGradGuard no_grad;
-    CHECK(difference(file.get_method("full")({ids, torch::ones_like(ids, torch::kBool)}).toTensor(), logits_of(*model, batch)) < 1e-5);
+    CHECK(difference(file.get_method("full")({ids, torch::ones_like(ids, torch::kBool)}).toTensor(),
+                     logits_of(*model, batch)) < 1e-5);
   }
 }
 
@@ -116,7 +118,8 @@ TEST_CASE("an exported file has the windows that training chose, and keeps them"
   const torch::NoGradGuard no_grad;
   const auto undecided = logits_of(*model, batch);
   for (int64_t layer = 0; layer < 2; ++layer)
-    model->named_buffers()["decoder.layers." + std::to_string(layer) + ".self_attention.gate0.window"].copy_(torch::tensor({3, 2, 16, 2}, torch::kLong));
+    model->named_buffers()["decoder.layers." + std::to_string(layer) + ".self_attention.gate0.window"].copy_(
+        torch::tensor({3, 2, 16, 2}, torch::kLong));
   const auto decided = logits_of(*model, batch);
   CHECK(difference(decided, undecided) > 1e-3);
   const auto path = folder / "decoder.pt";

@@ -62,15 +62,16 @@ std::vector<std::string> wild_lines(int64_t count, uint64_t seed) {
     } else if (c < 0x800) {
       text += {static_cast<char>(0xC0 | c >> 6), static_cast<char>(0x80 | (c & 63))};
     } else if (c < 0x10000) {
-      text += {static_cast<char>(0xE0 | c >> 12), static_cast<char>(0x80 | (c >> 6 & 63)), static_cast<char>(0x80 | (c & 63))};
-    } else {
-      text += {static_cast<char>(0xF0 | c >> 18), static_cast<char>(0x80 | (c >> 12 & 63)), static_cast<char>(0x80 | (c >> 6 & 63)),
+      text += {static_cast<char>(0xE0 | c >> 12), static_cast<char>(0x80 | (c >> 6 & 63)),
                static_cast<char>(0x80 | (c & 63))};
+    } else {
+      text += {static_cast<char>(0xF0 | c >> 18), static_cast<char>(0x80 | (c >> 12 & 63)),
+               static_cast<char>(0x80 | (c >> 6 & 63)), static_cast<char>(0x80 | (c & 63))};
     }
   };
-  const std::vector<std::pair<uint32_t, uint32_t>> scripts{{0x20, 0x7F}, {0x20, 0x21}, {0xA0, 0x250}, {0x300, 0x340},
-                                                           {0x1100, 0x1200}, {0x2000, 0x2100}, {0x3000, 0x3100}, {0xFF00, 0xFFF0},
-                                                           {0x1F600, 0x1F650}, {0x80, 0xD800}, {0x61, 0x7B}, {0x61, 0x7B}};
+  const std::vector<std::pair<uint32_t, uint32_t>> scripts{
+      {0x20, 0x7F},     {0x20, 0x21},     {0xA0, 0x250},      {0x300, 0x340}, {0x1100, 0x1200}, {0x2000, 0x2100},
+      {0x3000, 0x3100}, {0xFF00, 0xFFF0}, {0x1F600, 0x1F650}, {0x80, 0xD800}, {0x61, 0x7B},     {0x61, 0x7B}};
   for (int64_t i = 0; i < count; ++i) {
     auto& text = made.emplace_back();
     const auto length = random.below(20);
@@ -109,9 +110,15 @@ TEST_CASE("a tokenizer as TorchScript gives the ids and texts of the tokenizer")
   SECTION("bpe") { same_as(trained("bpe")); }
   SECTION("word") { same_as(trained("word")); }
   SECTION("char") { same_as(trained("char")); }
-  SECTION("identity") { same_as(trained("bpe", [](auto& options) { options.normalization = "identity"; })); }
-  SECTION("nfkc") { same_as(trained("unigram", [](auto& options) { options.normalization = "nfkc"; })); }
-  SECTION("lower case") { same_as(trained("unigram", [](auto& options) { options.lower_case = true; })); }
+  SECTION("identity") {
+    same_as(trained("bpe", [](auto& options) { options.normalization = "identity"; }));
+  }
+  SECTION("nfkc") {
+    same_as(trained("unigram", [](auto& options) { options.normalization = "nfkc"; }));
+  }
+  SECTION("lower case") {
+    same_as(trained("unigram", [](auto& options) { options.lower_case = true; }));
+  }
   SECTION("bytes") {
     for (const auto* type : {"unigram", "bpe"})
       same_as(trained(type, [](auto& options) {
@@ -129,7 +136,8 @@ TEST_CASE("an exported file translates text, in C++ and in Python") {
   model_options.d_model = 16;
   model_options.embedding.max_length = 64;
   model_options.embedding.tie = "target";
-  model_options.encoder.attention.heads = model_options.decoder.attention.heads = model_options.decoder.cross_attention.heads = 2;
+  model_options.encoder.attention.heads = model_options.decoder.attention.heads =
+      model_options.decoder.cross_attention.heads = 2;
   const auto model = std::make_shared<EncoderDecoder>(model_options, ModelContext{source.size(), target.size(), {}});
   fill(*model, 0.3);
   model->eval();
@@ -161,10 +169,13 @@ TEST_CASE("an exported file translates text, in C++ and in Python") {
   for (const auto& text : file.get_method("translate")({list}).toList()) got.push_back(c10::IValue(text).toStringRef());
   CHECK(got == expected);
 
-  if (test::skipped(test::python().empty(), "no Python with torch: set HEADLAB_PYTHON to one, or let tools/headlab make .deps/venv")) return;
+  if (test::skipped(test::python().empty(),
+                    "no Python with torch: set HEADLAB_PYTHON to one, or let tools/headlab make .deps/venv"))
+    return;
   std::ofstream(scratch / "cases.json") << nlohmann::json{
       {{"file", (scratch / "model.pt").string()}, {"lines", texts}, {"ids", ids}, {"texts", expected}}};
-  const auto command = "\"" + test::python() + "\" \"" + test::in_source("tests/export/check_export.py") + "\" \"" + (scratch / "cases.json").string() + "\"";
+  const auto command = "\"" + test::python() + "\" \"" + test::in_source("tests/export/check_export.py") + "\" \"" +
+                       (scratch / "cases.json").string() + "\"";
   CHECK(std::system(command.c_str()) == 0);
 }
 

@@ -12,29 +12,29 @@
 #include "modules/attention/gate/hard_concrete.h"
 #include "modules/attention/gate/heads_by_length.h"
 #include "modules/attention/gate/native_sparse.h"
-#include "modules/attention/gate/role_masks.h"
 #include "modules/attention/gate/random_windows.h"
+#include "modules/attention/gate/role_masks.h"
 #include "modules/attention/gate/route_experts.h"
 #include "modules/attention/gate/shuffled_windows.h"
 #include "modules/attention/gate/windows.h"
+#include "modules/attention/mix/capsules.h"
+#include "modules/attention/mix/grouped_average.h"
 #include "modules/attention/position/adarope.h"
 #include "modules/attention/position/alibi.h"
 #include "modules/attention/position/offset.h"
 #include "modules/attention/position/rope.h"
+#include "modules/attention/project/collaborative.h"
 #include "modules/attention/project/decoupled.h"
 #include "modules/attention/project/fuse_groups.h"
-#include "modules/attention/project/knocking.h"
-#include "modules/attention/mix/capsules.h"
-#include "modules/attention/mix/grouped_average.h"
-#include "modules/attention/project/collaborative.h"
 #include "modules/attention/project/head_embeddings.h"
+#include "modules/attention/project/knocking.h"
 #include "modules/attention/project/mix_heads.h"
 #include "modules/attention/project/persistent.h"
 #include "modules/attention/project/simulated.h"
 #include "modules/attention/project/standard.h"
+#include "modules/mixer/heads_by_length.h"
 #include "modules/mixer/ngram.h"
 #include "modules/mixer/ngram_and_attention.h"
-#include "modules/mixer/heads_by_length.h"
 #include "modules/tensor/torch.h"
 #include "src/decode/translate.h"
 #include "tests/catch.h"
@@ -77,8 +77,10 @@ const std::vector<Variant>& variants() {
       {"knocking heads over groups, a linear one and an mlp, with rope",
        [](auto& o, bool cross) {
          o.project = grouped(2);
-         o.then.items.push_back(choice<KnockingOptions>(adapter_catalogue, "knocking", [](auto& its) { its.on = {"q", "k"}; }));
-         o.then.items.push_back(choice<KnockingOptions>(adapter_catalogue, "knocking", [](auto& its) { its.kind = "mlp"; }));
+         o.then.items.push_back(
+             choice<KnockingOptions>(adapter_catalogue, "knocking", [](auto& its) { its.on = {"q", "k"}; }));
+         o.then.items.push_back(
+             choice<KnockingOptions>(adapter_catalogue, "knocking", [](auto& its) { its.kind = "mlp"; }));
          if (!cross) o.position.choose("rope");
        }},
       {"decoupled heads, with rope",
@@ -91,7 +93,8 @@ const std::vector<Variant>& variants() {
        }},
       {"heads that fuse",
        [](auto& o, bool) {
-         o.then.items.push_back(choice<FuseGroupsOptions>(adapter_catalogue, "fuse_groups", [](auto& its) { its.k_map = {0, 1, 1, 0}; }));
+         o.then.items.push_back(
+             choice<FuseGroupsOptions>(adapter_catalogue, "fuse_groups", [](auto& its) { its.k_map = {0, 1, 1, 0}; }));
        }},
       {"mixed heads over one group",
        [](auto& o, bool) {
@@ -111,12 +114,14 @@ const std::vector<Variant>& variants() {
        [](auto& o, bool cross) {
          o.project = grouped(2);
          if (!cross)
-           o.gates.items.push_back(choice<RandomWindowsOptions>(gate_catalogue, "random_windows", [](auto& its) { its.set = {2, 0, 5}; }));
+           o.gates.items.push_back(
+               choice<RandomWindowsOptions>(gate_catalogue, "random_windows", [](auto& its) { its.set = {2, 0, 5}; }));
        }},
       {"dealt windows",
        [](auto& o, bool cross) {
          if (!cross)
-           o.gates.items.push_back(choice<ShuffledWindowsOptions>(gate_catalogue, "shuffled_windows", [](auto& its) { its.windows = {2, 0, 5, 2}; }));
+           o.gates.items.push_back(choice<ShuffledWindowsOptions>(gate_catalogue, "shuffled_windows",
+                                                                  [](auto& its) { its.windows = {2, 0, 5, 2}; }));
        }},
       {"windows that adapt",
        [](auto& o, bool cross) {
@@ -128,7 +133,8 @@ const std::vector<Variant>& variants() {
        }},
       {"gates in series",
        [](auto& o, bool) {
-         for (const auto* gate : {"hard_concrete", "head_norm", "scalar"}) o.gates.items.emplace_back(gate_catalogue, gate);
+         for (const auto* gate : {"hard_concrete", "head_norm", "scalar"})
+           o.gates.items.emplace_back(gate_catalogue, gate);
        }},
       {"half rope, narrow values, an additive score, an output of low rank",
        [](auto& o, bool cross) {
@@ -180,25 +186,29 @@ const std::vector<Variant>& variants() {
       {"heads that look at one place",
        [](auto& o, bool cross) {
          if (!cross)
-           o.position = choice<OffsetOptions>(position_catalogue, "offset", [&](auto& options) { options.offsets = {0, 1, 3, 0}; });
+           o.position = choice<OffsetOptions>(position_catalogue, "offset",
+                                              [&](auto& options) { options.offsets = {0, 1, 3, 0}; });
        }},
       {"routed experts, one shared",
        [](auto& o, bool) {
          o.project.choose("experts");
-         o.gates.items.push_back(choice<RouteExpertsOptions>(gate_catalogue, "route_experts", [](auto& options) { options.shared = 1; }));
+         o.gates.items.push_back(
+             choice<RouteExpertsOptions>(gate_catalogue, "route_experts", [](auto& options) { options.shared = 1; }));
          o.mix.choose("experts");
        }},
       {"persistent vectors over groups and windows, with rope",
        [](auto& o, bool cross) {
          o.project = grouped(2);
-         o.then.items.push_back(choice<PersistentOptions>(adapter_catalogue, "persistent", [](auto& own) { own.vectors = 3; }));
+         o.then.items.push_back(
+             choice<PersistentOptions>(adapter_catalogue, "persistent", [](auto& own) { own.vectors = 3; }));
          if (cross) return;
          o.position.choose("rope");
          o.gates.items.push_back(windows({2, 0, 5, 2}));
        }},
       {"relative positions beside persistent vectors, rounded gates",
        [](auto& o, bool cross) {
-         o.then.items.push_back(choice<PersistentOptions>(adapter_catalogue, "persistent", [](auto& own) { own.vectors = 3; }));
+         o.then.items.push_back(
+             choice<PersistentOptions>(adapter_catalogue, "persistent", [](auto& own) { own.vectors = 3; }));
          if (!cross) o.position.choose("transformer_xl");
          o.gates.items.emplace_back(gate_catalogue, "l0_round");
        }},
@@ -209,9 +219,11 @@ const std::vector<Variant>& variants() {
        }},
       {"heads by embeddings that are added, mixed and averaged",
        [](auto& o, bool) {
-         o.project = choice<HeadEmbeddingsOptions>(project_catalogue, "head_embeddings", [](auto& options) { options.op = "add"; });
+         o.project = choice<HeadEmbeddingsOptions>(project_catalogue, "head_embeddings",
+                                                   [](auto& options) { options.op = "add"; });
          o.then.items.emplace_back(adapter_catalogue, "mix_heads");
-         o.mix = choice<GroupedAverageOptions>(mix_catalogue, "grouped_average", [](auto& options) { options.concatenated = 2; });
+         o.mix = choice<GroupedAverageOptions>(mix_catalogue, "grouped_average",
+                                               [](auto& options) { options.concatenated = 2; });
        }},
       {"collaborative heads, with rope",
        [](auto& o, bool cross) {
@@ -222,7 +234,8 @@ const std::vector<Variant>& variants() {
        }},
       {"collaborative heads without biases, over windows",
        [](auto& o, bool cross) {
-         o.project = choice<CollaborativeOptions>(project_catalogue, "collaborative", [](auto& options) { options.content_bias = options.bias = false; });
+         o.project = choice<CollaborativeOptions>(project_catalogue, "collaborative",
+                                                  [](auto& options) { options.content_bias = options.bias = false; });
          if (!cross) o.gates.items.push_back(windows({2, 0, 5, 2}));
        }},
       {"simulated heads, with rope",
@@ -234,7 +247,8 @@ const std::vector<Variant>& variants() {
        }},
       {"simulated heads over a cache of components, with rope and windows",
        [](auto& o, bool cross) {
-         o.project = choice<SimulatedOptions>(project_catalogue, "simulated", [](auto& options) { options.cache = "raw"; });
+         o.project =
+             choice<SimulatedOptions>(project_catalogue, "simulated", [](auto& options) { options.cache = "raw"; });
          if (cross) return;
          o.position.choose("rope");
          o.gates.items.push_back(windows({2, 0, 5, 2}));
@@ -272,7 +286,8 @@ const std::vector<Variant>& variants() {
   return all;
 }
 
-std::shared_ptr<EncoderDecoder> varied(const Variant& variant, const std::function<void(EncoderDecoderOptions&)>& tweak = {}) {
+std::shared_ptr<EncoderDecoder> varied(const Variant& variant,
+                                       const std::function<void(EncoderDecoderOptions&)>& tweak = {}) {
   return translator([&](EncoderDecoderOptions& options) {
     variant.tweak(options.encoder.attention, false);
     variant.tweak(options.decoder.attention, false);
@@ -308,7 +323,8 @@ std::vector<std::vector<int64_t>> rows_of(const Tensor& ids_BT, int64_t pad = 0)
   std::vector<std::vector<int64_t>> rows;
   for (int64_t b = 0; b < ids_BT.size(0); ++b) {
     auto& row = rows.emplace_back();
-    for (int64_t t = 0; t < ids_BT.size(1) && ids_BT[b][t].item<int64_t>() != pad; ++t) row.push_back(ids_BT[b][t].item<int64_t>());
+    for (int64_t t = 0; t < ids_BT.size(1) && ids_BT[b][t].item<int64_t>() != pad; ++t)
+      row.push_back(ids_BT[b][t].item<int64_t>());
   }
   return rows;
 }
@@ -319,7 +335,9 @@ Tensor padded(const std::vector<std::vector<int64_t>>& texts) {
   return torch::nn::utils::rnn::pad_sequence(rows, /*batch_first=*/true, 0);
 }
 
-std::string text_of(torch::jit::Module& file, const std::string& method) { return file.get_method(method).graph()->toString(false); }
+std::string text_of(torch::jit::Module& file, const std::string& method) {
+  return file.get_method(method).graph()->toString(false);
+}
 
 }  // namespace
 
@@ -351,7 +369,8 @@ TEST_CASE("every entry of every slot of an attention is among the exported ones"
       AttentionOptions options;
       options.heads = 4;
       variant.tweak(options, cross);
-      for (const auto* one : {&options.project, &options.position, &options.mix, &options.weigh.score, &options.weigh.normalise})
+      for (const auto* one :
+           {&options.project, &options.position, &options.mix, &options.weigh.score, &options.weigh.normalise})
         use(*one);
       for (const auto* list : {&options.then, &options.gates})
         for (const auto& one : list->items) use(one);
@@ -366,18 +385,21 @@ TEST_CASE("every entry of every slot of an attention is among the exported ones"
     }
 }
 
-TEST_CASE("maps of knocking heads are absorbed: the file computes and carries what the plain model's does, with the live model's logits") {
+TEST_CASE(
+    "maps of knocking heads are absorbed: the file computes and carries what the plain model's does, with the live "
+    "model's logits") {
   const torch::NoGradGuard no_grad;
   const Scratch scratch;
   const auto knocking = [](auto& o, bool cross) {
     o.project = grouped(2);
-    o.then.items.push_back(choice<KnockingOptions>(adapter_catalogue, "knocking", [](auto& its) { its.on = {"q", "k", "v"}; }));
+    o.then.items.push_back(
+        choice<KnockingOptions>(adapter_catalogue, "knocking", [](auto& its) { its.on = {"q", "k", "v"}; }));
     if (!cross) o.position.choose("rope");
   };
   const auto live = varied({"", knocking}), plain = varied({"", [&](auto& o, bool cross) {
-    knocking(o, cross);
-    o.then.items.clear();
-  }});
+                                                              knocking(o, cross);
+                                                              o.then.items.clear();
+                                                            }});
   const auto file_of = [&](Model& model, bool absorb) {
     ExportOptions options;
     options.absorb = absorb;
@@ -386,7 +408,8 @@ TEST_CASE("maps of knocking heads are absorbed: the file computes and carries wh
   };
   const auto operations = [](torch::jit::Module& file, const std::string& method) {
     std::string kinds;
-    for (const auto* node : file.get_method(method).graph()->nodes()) kinds += std::string(node->kind().toQualString()) + "\n";
+    for (const auto* node : file.get_method(method).graph()->nodes())
+      kinds += std::string(node->kind().toQualString()) + "\n";
     return kinds;
   };
   const auto parameters = [](torch::jit::Module& file) {
@@ -419,10 +442,11 @@ TEST_CASE("heads by the length of a text are exported, as gates and as attention
           its.thresholds = {3, 8};
         });
       } else {
-        options.encoder.attention.gates.items.push_back(choice<HeadsByLengthOptions>(gate_catalogue, "heads_by_length", [](auto& its) {
-          its.heads = {1, 2, 4};
-          its.thresholds = {3, 8};
-        }));
+        options.encoder.attention.gates.items.push_back(
+            choice<HeadsByLengthOptions>(gate_catalogue, "heads_by_length", [](auto& its) {
+              its.heads = {1, 2, 4};
+              its.thresholds = {3, 8};
+            }));
       }
     });
     exported(*model, scratch / "model.pt");
@@ -431,7 +455,8 @@ TEST_CASE("heads by the length of a text are exported, as gates and as attention
       const auto batch = batch_of(B, S, T);
       CHECK(difference(full(file, batch), logits_of(*model, batch)) < 1e-4);
     }
-    for (const auto* method : {"recorded_encode", "recorded_full"}) CHECK_THAT(text_of(file, method), !ContainsSubstring("Device"));
+    for (const auto* method : {"recorded_encode", "recorded_full"})
+      CHECK_THAT(text_of(file, method), !ContainsSubstring("Device"));
   }
 }
 
@@ -441,7 +466,8 @@ TEST_CASE("a model whose heads follow roles is not exported: nothing tells them 
     options.encoder.attention.gates.items.push_back(
         choice<RoleMasksOptions>(gate_catalogue, "role_masks", [](auto& masks) { masks.roles = {"rare"}; }));
   });
-  CHECK_THROWS_WITH(exported(*model, scratch / "model.pt"), ContainsSubstring("nothing says which keys belong to the role \"rare\""));
+  CHECK_THROWS_WITH(exported(*model, scratch / "model.pt"),
+                    ContainsSubstring("nothing says which keys belong to the role \"rare\""));
   CHECK(!std::filesystem::exists(scratch / "model.pt"));
 }
 
@@ -536,7 +562,8 @@ TEST_CASE("a float64 model is exported as float64") {
   }
 }
 
-TEST_CASE("prune-whole-layer: a model pruned unevenly, whole layers included, is exported with what is left", "[cases]") {
+TEST_CASE("prune-whole-layer: a model pruned unevenly, whole layers included, is exported with what is left",
+          "[cases]") {
   const torch::NoGradGuard no_grad;
   const Scratch scratch;
   for (const auto& variant : variants()) {
@@ -544,9 +571,11 @@ TEST_CASE("prune-whole-layer: a model pruned unevenly, whole layers included, is
     const auto model = varied(variant);
     const bool plain = &variant == &variants().front();
     if (plain) exported(*model, scratch / "whole.pt");
-    model->keep({{Stack::enc_self, {{1, 3}, {}}}, {Stack::dec_self, {{}, {0, 2, 3}}}, {Stack::dec_cross, {{2}, {0, 1}}}});
+    model->keep(
+        {{Stack::enc_self, {{1, 3}, {}}}, {Stack::dec_self, {{}, {0, 2, 3}}}, {Stack::dec_cross, {{2}, {0, 1}}}});
     exported(*model, scratch / "pruned.pt");
-    if (plain) CHECK(std::filesystem::file_size(scratch / "pruned.pt") < std::filesystem::file_size(scratch / "whole.pt"));
+    if (plain)
+      CHECK(std::filesystem::file_size(scratch / "pruned.pt") < std::filesystem::file_size(scratch / "whole.pt"));
     auto file = torch::jit::load((scratch / "pruned.pt").string());
     const auto batch = batch_of(4, 9, 6);
     CHECK(difference(full(file, batch), logits_of(*model, batch)) < 1e-4);
@@ -576,14 +605,17 @@ TEST_CASE("translate_ids of a file gives the texts that the search gives") {
           search.max_length = max_length;
           Forward run;
           std::vector<std::vector<int64_t>> expected;
-          for (const auto& found : translate_ids(*model, sources, {}, {}, search, 1000, run)) expected.push_back(found[0].ids);
-          CHECK(rows_of(file.get_method("translate_ids")({padded(sources), beam, alpha, max_length}).toTensor()) == expected);
+          for (const auto& found : translate_ids(*model, sources, {}, {}, search, 1000, run))
+            expected.push_back(found[0].ids);
+          CHECK(rows_of(file.get_method("translate_ids")({padded(sources), beam, alpha, max_length}).toTensor()) ==
+                expected);
         }
       }
     }
     Forward run;
     std::vector<std::vector<int64_t>> by_default;
-    for (const auto& found : translate_ids(*model, sources, {}, {}, options.search, 1000, run)) by_default.push_back(found[0].ids);
+    for (const auto& found : translate_ids(*model, sources, {}, {}, options.search, 1000, run))
+      by_default.push_back(found[0].ids);
     CHECK(rows_of(file.get_method("translate_ids")({padded(sources)}).toTensor()) == by_default);
     CHECK(file.get_method("translate_ids")({padded(sources).narrow(0, 0, 0)}).toTensor().size(0) == 0);
   }
@@ -607,7 +639,8 @@ TEST_CASE("an exported search breaks ties as the search does") {
     search.max_length = 8;
     Forward run;
     std::vector<std::vector<int64_t>> expected;
-    for (const auto& found : translate_ids(*model, sources, {}, {}, search, 1000, run)) expected.push_back(found[0].ids);
+    for (const auto& found : translate_ids(*model, sources, {}, {}, search, 1000, run))
+      expected.push_back(found[0].ids);
     CHECK(rows_of(file.get_method("translate_ids")({padded(sources), beam, 0.6, 8}).toTensor()) == expected);
   }
 }
@@ -666,7 +699,8 @@ TEST_CASE("a file whose answers are not the model's is not written") {
   const auto model = translator();
   model->parameters().front().fill_(NAN);
   CHECK_THROWS_WITH(exported(*model, scratch / "model.pt"),
-                    ContainsSubstring("export: full at batch 1, source length 3, target length 4") && ContainsSubstring("nothing was written"));
+                    ContainsSubstring("export: full at batch 1, source length 3, target length 4") &&
+                        ContainsSubstring("nothing was written"));
   CHECK_FALSE(std::filesystem::exists(scratch / "model.pt"));
 }
 
@@ -686,7 +720,9 @@ TEST_CASE("too-long: an exported file says which length it takes", "[cases]") {
 }
 
 TEST_CASE("Python with torch alone gives the same translations and logits", "[python]") {
-  if (test::skipped(test::python().empty(), "no Python with torch: set HEADLAB_PYTHON to one, or let tools/headlab make .deps/venv")) return;
+  if (test::skipped(test::python().empty(),
+                    "no Python with torch: set HEADLAB_PYTHON to one, or let tools/headlab make .deps/venv"))
+    return;
   const torch::NoGradGuard no_grad;
   const Scratch scratch;
   nlohmann::json cases = nlohmann::json::array();
@@ -694,7 +730,9 @@ TEST_CASE("Python with torch alone gives the same translations and logits", "[py
   std::size_t number = 0;
   for (const std::size_t each : {0, 4, 6, 8}) {
     const auto model = varied(variants()[each]);
-    if (number % 2 == 1) model->keep({{Stack::enc_self, {{1, 3}, {}}}, {Stack::dec_self, {{}, {0, 2, 3}}}, {Stack::dec_cross, {{2}, {0, 1}}}});
+    if (number % 2 == 1)
+      model->keep(
+          {{Stack::enc_self, {{1, 3}, {}}}, {Stack::dec_self, {{}, {0, 2, 3}}}, {Stack::dec_cross, {{2}, {0, 1}}}});
     const auto path = scratch / ("model" + std::to_string(number++) + ".pt");
     exported(*model, path);
     const auto batch = batch_of(3, 10, 6);
@@ -717,13 +755,15 @@ TEST_CASE("Python with torch alone gives the same translations and logits", "[py
       search.beam = beam;
       Forward run;
       std::vector<std::vector<int64_t>> expected;
-      for (const auto& found : translate_ids(*model, sources, {}, {}, search, 1000, run)) expected.push_back(found[0].ids);
+      for (const auto& found : translate_ids(*model, sources, {}, {}, search, 1000, run))
+        expected.push_back(found[0].ids);
       one["translations"][std::to_string(beam)] = expected;
     }
     cases.push_back(one);
   }
   std::ofstream(scratch / "cases.json") << cases;
-  const auto command = "\"" + test::python() + "\" \"" + test::in_source("tests/export/check_export.py") + "\" \"" + (scratch / "cases.json").string() + "\"";
+  const auto command = "\"" + test::python() + "\" \"" + test::in_source("tests/export/check_export.py") + "\" \"" +
+                       (scratch / "cases.json").string() + "\"";
   CHECK(std::system(command.c_str()) == 0);
 }
 

@@ -1,5 +1,5 @@
-// Faults that users of other systems have met, where a part of headlab shows that it has not; each test is named after its
-// case. More of them stand beside what they are about (tests/coverage.json lists all).
+// Faults that users of other systems have met, where a part of headlab shows that it has not; each test is named after
+// its case. More of them stand beside what they are about (tests/coverage.json lists all).
 #include <torch/script.h>
 
 #include "modules/attention/gate/windows.h"
@@ -42,7 +42,8 @@ void for_each_node(torch::jit::Block& block, const std::function<void(torch::jit
 
 }  // namespace
 
-TEST_CASE("mean-of-means: micro-batches of 3 and 97 tokens give the loss and the gradient of one batch of 100", "[cases]") {
+TEST_CASE("mean-of-means: micro-batches of 3 and 97 tokens give the loss and the gradient of one batch of 100",
+          "[cases]") {
   const DefaultDtype in_double(torch::kFloat64);
   const ToyTask task({3, 97});
   auto whole = toy_model(task), parts = toy_model(task);
@@ -68,7 +69,8 @@ TEST_CASE("mean-of-means: micro-batches of 3 and 97 tokens give the loss and the
   }
 }
 
-TEST_CASE("traced-shape: a file exported at short lengths runs at batch 4 of length 128 and batch 2 of length 7", "[cases]") {
+TEST_CASE("traced-shape: a file exported at short lengths runs at batch 4 of length 128 and batch 2 of length 7",
+          "[cases]") {
   const torch::NoGradGuard no_grad;
   const Scratch scratch;
   const auto model = translator([](EncoderDecoderOptions& options) { options.embedding.max_length = 160; });
@@ -76,7 +78,8 @@ TEST_CASE("traced-shape: a file exported at short lengths runs at batch 4 of len
   auto file = torch::jit::load((scratch / "model.pt").string());
   for (const auto& [B, T] : std::vector<std::pair<int64_t, int64_t>>{{4, 128}, {2, 7}}) {
     INFO("batch " << B << ", length " << T);
-    const auto source = random_ids({B, T}, translator_vocabulary, "source"), target = random_ids({B, T}, translator_vocabulary, "target");
+    const auto source = random_ids({B, T}, translator_vocabulary, "source"),
+               target = random_ids({B, T}, translator_vocabulary, "target");
     const auto mask = mask_of(std::vector<int64_t>(static_cast<std::size_t>(B), T), T);
     const auto got = file.get_method("full")({source, mask, target}).toTensor();
     CHECK(difference(got, logits_of(*model, {source, mask, target, {}})) < 1e-4);
@@ -111,7 +114,8 @@ TEST_CASE("device-frozen: a file names no device and keeps no tensor that does n
   CHECK(nodes > 200);
 }
 
-TEST_CASE("half-overflow: keys that are masked weigh exactly 0 in float16 and bfloat16, the others sum to 1", "[cases]") {
+TEST_CASE("half-overflow: keys that are masked weigh exactly 0 in float16 and bfloat16, the others sum to 1",
+          "[cases]") {
   const torch::NoGradGuard no_grad;
   for (const auto type : {torch::kFloat16, torch::kBFloat16}) {
     INFO(torch::toString(type));
@@ -120,14 +124,20 @@ TEST_CASE("half-overflow: keys that are masked weigh exactly 0 in float16 and bf
     auto see = causal();
     see.key_mask_BS = mask_of({5, 3}, 5);
     int seen = 0;
-    LambdaTap tap([](At at, Site) { return at == At::weights; }, [&](At, Site, Tensor weights) {
-      ++seen;
-      const auto allowed = torch::ones({5, 5}, torch::kBool).tril().unsqueeze(0).logical_and(see.key_mask_BS.unsqueeze(1)).unsqueeze(1);
-      CHECK(weights.masked_select(allowed.logical_not().expand_as(weights)).eq(0).all().item<bool>());
-      // Rounding of up to five weights to 8 (float16: 11) bits.
-      CHECK((weights.to(torch::kFloat32).sum(-1) - 1).abs().max().item<float>() < (type == torch::kBFloat16 ? 5.f / 256 : 5.f / 2048));
-      return weights;
-    });
+    LambdaTap tap([](At at, Site) { return at == At::weights; },
+                  [&](At, Site, Tensor weights) {
+                    ++seen;
+                    const auto allowed = torch::ones({5, 5}, torch::kBool)
+                                             .tril()
+                                             .unsqueeze(0)
+                                             .logical_and(see.key_mask_BS.unsqueeze(1))
+                                             .unsqueeze(1);
+                    CHECK(weights.masked_select(allowed.logical_not().expand_as(weights)).eq(0).all().item<bool>());
+                    // Rounding of up to five weights to 8 (float16: 11) bits.
+                    CHECK((weights.to(torch::kFloat32).sum(-1) - 1).abs().max().item<float>() <
+                          (type == torch::kBFloat16 ? 5.f / 256 : 5.f / 2048));
+                    return weights;
+                  });
     Forward run;
     run.taps = {&tap};
     CHECK(finite(attention->forward(call_of(noise({2, 5, small_width}, "x").to(type) * 100, run, see))));
@@ -178,7 +188,8 @@ TEST_CASE("uneven-reload: heads pruned unevenly come back from a checkpoint with
   const Scratch scratch;
   const torch::NoGradGuard no_grad;
   const auto model = translator();
-  const HeadTable uneven{{Stack::enc_self, {{1, 3}, {}}}, {Stack::dec_self, {{0}, {0, 2, 3}}}, {Stack::dec_cross, {{2}, {0, 1, 2, 3}}}};
+  const HeadTable uneven{
+      {Stack::enc_self, {{1, 3}, {}}}, {Stack::dec_self, {{0}, {0, 2, 3}}}, {Stack::dec_cross, {{2}, {0, 1, 2, 3}}}};
   model->keep(uneven);
   Checkpoint saved;
   saved.model = named_tensors(*model);
@@ -194,7 +205,10 @@ TEST_CASE("uneven-reload: heads pruned unevenly come back from a checkpoint with
   load_tensors(*other, load_checkpoint(scratch / "final").model, "final");
   other->eval();
   CHECK(text_of(other->heads()) == text_of(uneven));
-  const Batch batch{random_ids({3, 6}, translator_vocabulary, "s"), mask_of({6, 4, 5}, 6), random_ids({3, 7}, translator_vocabulary, "t"), {}};
+  const Batch batch{random_ids({3, 6}, translator_vocabulary, "s"),
+                    mask_of({6, 4, 5}, 6),
+                    random_ids({3, 7}, translator_vocabulary, "t"),
+                    {}};
   CHECK(torch::equal(logits_of(*other, batch), logits_of(*model, batch)));
   // With the heads of the whole model, or others, it is refused.
   CHECK_THROWS_WITH(load_tensors(*made({}), load_checkpoint(scratch / "final").model, "final"),

@@ -34,13 +34,15 @@ ExportOptions some_sentences() {
 
 }  // namespace
 
-TEST_CASE("device-frozen: a file exported on a GPU runs on the CPU, and one exported on the CPU on a GPU", "[cases][cuda]") {
+TEST_CASE("device-frozen: a file exported on a GPU runs on the CPU, and one exported on the CPU on a GPU",
+          "[cases][cuda]") {
   if (skipped(!has_gpu(), "no GPU")) return;
   const torch::NoGradGuard no_grad;
   const Scratch scratch;
   const auto here = translator();
   const auto there = std::dynamic_pointer_cast<EncoderDecoder>(here->clone(gpu));
-  const auto source = random_ids({3, 11}, translator_vocabulary, "source"), target = random_ids({3, 7}, translator_vocabulary, "target");
+  const auto source = random_ids({3, 11}, translator_vocabulary, "source"),
+             target = random_ids({3, 7}, translator_vocabulary, "target");
   const auto mask = mask_of({11, 4, 8}, 11);
   const auto expected = logits_of(*here, {source, mask, target, {}});
   for (const auto& [name, model] : {std::pair("of the GPU", there), std::pair("of the CPU", here)}) {
@@ -57,11 +59,14 @@ TEST_CASE("device-frozen: a file exported on a GPU runs on the CPU, and one expo
     }
     auto moved = torch::jit::load(path.string(), torch::kCPU);
     moved.to(gpu);
-    CHECK(difference(moved.get_method("full")({source.to(gpu), mask.to(gpu), target.to(gpu)}).toTensor().cpu(), expected) < 1e-3);
+    CHECK(difference(moved.get_method("full")({source.to(gpu), mask.to(gpu), target.to(gpu)}).toTensor().cpu(),
+                     expected) < 1e-3);
   }
 }
 
-TEST_CASE("a model trains on a GPU as on the CPU, in float32, float64 and bfloat16, and its checkpoint goes on on the CPU", "[cuda]") {
+TEST_CASE(
+    "a model trains on a GPU as on the CPU, in float32, float64 and bfloat16, and its checkpoint goes on on the CPU",
+    "[cuda]") {
   if (skipped(!has_gpu(), "no GPU")) return;
   const ToyTask task({3, 5, 9, 4, 7, 12, 6, 6, 8, 10});
   for (const std::string precision : {"float32", "float64", "bfloat16"}) {
@@ -79,7 +84,8 @@ TEST_CASE("a model trains on a GPU as on the CPU, in float32, float64 and bfloat
       Trainer trainer(*model, task, options, 16, 9);
       trainer.resume(folder);
       double loss = 0;
-      trainer.run(folder, [&](const TrainReport& report) { loss = report.nll; }, [&] { return trainer.step() == stop_after; });
+      trainer.run(
+          folder, [&](const TrainReport& report) { loss = report.nll; }, [&] { return trainer.step() == stop_after; });
       return loss;
     };
     const test::Folder here, there;
@@ -96,11 +102,13 @@ namespace {
 void check_run_on(const std::string& device, const std::string& precision) {
   INFO(device << ", " << precision);
   const test::TinyFiles files;
-  const auto spec = files.spec("[" + test::train_stage(30) + R"(, {"evaluate": {"name": "full", "metrics": ["loss", "bleu", "accuracy"]}},
+  const auto spec = files.spec("[" + test::train_stage(30) +
+                               R"(, {"evaluate": {"name": "full", "metrics": ["loss", "bleu", "accuracy"]}},
       "score", {"ablate": {"metric": "loss"}}, {"prune": {"scores": "score", "select": {"fraction": 0.5}}},
       {"train": {"name": "more", "steps": 10, "batch": {"max_tokens": 200}}}, {"evaluate": {"name": "pruned", "metrics": ["loss"]}},
       {"export": {"compare": 8}}])");
-  const auto run = run_program({"run", spec, "--out", files.out(), "--device", device, "--quiet", "--set", "precision=" + precision});
+  const auto run = run_program(
+      {"run", spec, "--out", files.out(), "--device", device, "--quiet", "--set", "precision=" + precision});
   INFO(run.err);
   REQUIRE(run.code == 0);
   const auto results = nlohmann::json::parse(read_file(files.run() / "results.json"));
@@ -131,7 +139,8 @@ TEST_CASE("a run of every stage on a GPU ends well, and its model translates on 
 TEST_CASE("the quick start runs on a GPU and its claims hold", "[cuda][long]") {
   if (skipped(!has_gpu(), "no GPU")) return;
   const test::Folder folder;
-  const auto run = run_program({"run", test::in_source("experiments/quickstart.json"), "--out", (folder.path() / "runs").string(), "--device", "cuda"});
+  const auto run = run_program({"run", test::in_source("experiments/quickstart.json"), "--out",
+                                (folder.path() / "runs").string(), "--device", "cuda"});
   INFO(run.out << run.err);
   CHECK(run.code == 0);
 }

@@ -33,12 +33,14 @@ TrainOptions steps(int64_t count) {
   return options;
 }
 
-std::vector<TrainReport> train(Model& model, const Task& task, const TrainOptions& options, const std::filesystem::path& folder = {},
-                               int64_t stop_after = -1) {
+std::vector<TrainReport> train(Model& model, const Task& task, const TrainOptions& options,
+                               const std::filesystem::path& folder = {}, int64_t stop_after = -1) {
   Trainer trainer(model, task, options, 16, 9);
   if (!folder.empty()) trainer.resume(folder);
   std::vector<TrainReport> reports;
-  trainer.run(folder, [&](const TrainReport& report) { reports.push_back(report); }, [&] { return trainer.step() == stop_after; });
+  trainer.run(
+      folder, [&](const TrainReport& report) { reports.push_back(report); },
+      [&] { return trainer.step() == stop_after; });
   return reports;
 }
 
@@ -51,20 +53,23 @@ const std::vector<int64_t> lengths{3, 5, 9, 4, 7, 12, 6, 6, 8, 10};
 
 }  // namespace
 
-TEST_CASE("bfloat16 is the type of products alone: heads have it, the residual stream, logits, loss and gradients do not") {
+TEST_CASE(
+    "bfloat16 is the type of products alone: heads have it, the residual stream, logits, loss and gradients do not") {
   const ToyTask task(lengths);
   const auto model = in_bfloat16(toy_model(task));
   std::map<At, torch::ScalarType> seen;
-  LambdaTap tap([](At at, Site) { return at != At::scores && at != At::weights && at != At::o; }, [&](At at, Site, Tensor value) {
-    seen[at] = value.scalar_type();
-    return value;
-  });
+  LambdaTap tap([](At at, Site) { return at != At::scores && at != At::weights && at != At::o; },
+                [&](At at, Site, Tensor value) {
+                  seen[at] = value.scalar_type();
+                  return value;
+                });
   Forward run;
   run.taps = {&tap};
   const auto batch = task.batch("train", {0, 1, 2}, torch::kCPU);
   const auto ran = operators_of([&] { token_loss(*model, batch, 0.1, run).sum.backward(); });
   for (const auto at : {At::q, At::k, At::v, At::z, At::y}) CHECK(seen.at(at) == torch::kBFloat16);
-  for (const auto at : {At::x, At::residual_in, At::residual_mid, At::residual_out, At::logits}) CHECK(seen.at(at) == torch::kFloat32);
+  for (const auto at : {At::x, At::residual_in, At::residual_mid, At::residual_out, At::logits})
+    CHECK(seen.at(at) == torch::kFloat32);
   CHECK(ran.count("aten::_scaled_dot_product_flash_attention_for_cpu") == 1);
   for (const auto& item : model->named_parameters()) {
     INFO(item.key());
@@ -81,15 +86,16 @@ TEST_CASE("a loss in bfloat16 is that in float32 to the rounding of its products
   const auto batch = task.batch("train", {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, torch::kCPU);
   Forward run;
   const auto logits = target_logits(*plain, batch, run).detach(), rounded = target_logits(*half, batch, run).detach();
-  // Each product rounds its two inputs and its result, and about twenty follow one another on the way to a logit: errors of
-  // independent roundings add as squares, of logits that are sums of 16 terms of size |logit|.
+  // Each product rounds its two inputs and its result, and about twenty follow one another on the way to a logit:
+  // errors of independent roundings add as squares, of logits that are sums of 16 terms of size |logit|.
   const auto size = logits.abs().max().item<double>();
   CHECK(difference(rounded, logits) < 3 * std::sqrt(20.0 * 3) * half_bit * size);
   CHECK(difference(rounded, logits) > half_bit * 0.01 * size);  // and it was not float32
   const auto loss = token_loss(*plain, batch, 0.1, run).sum.item<double>() / static_cast<double>(batch.tokens);
   const auto of_half = token_loss(*half, batch, 0.1, run).sum.item<double>() / static_cast<double>(batch.tokens);
   // A mean over tokens whose errors are independent.
-  CHECK(std::abs(of_half - loss) < 3 * std::sqrt(20.0 * 3) * half_bit * size / std::sqrt(static_cast<double>(batch.tokens)));
+  CHECK(std::abs(of_half - loss) <
+        3 * std::sqrt(20.0 * 3) * half_bit * size / std::sqrt(static_cast<double>(batch.tokens)));
 }
 
 TEST_CASE("a model trains in bfloat16 as in float32, and its weights stay float32") {
@@ -125,7 +131,8 @@ TEST_CASE("resume-resets: a training in bfloat16 that is stopped ends with the s
   CHECK(rest.back().loss == expected.back().loss);
 }
 
-TEST_CASE("half-overflow: masked rows, padding and large numbers are finite in bfloat16 products, on both paths", "[cases]") {
+TEST_CASE("half-overflow: masked rows, padding and large numbers are finite in bfloat16 products, on both paths",
+          "[cases]") {
   LambdaTap weights([](At at, Site) { return at == At::weights; }, [](At, Site, Tensor value) { return value; });
   for (const bool instrumented : {false, true}) {
     auto attention = make_attention(small_attention(), small_width);
@@ -166,22 +173,26 @@ TEST_CASE("a search in bfloat16 writes what the model in bfloat16 says, cached a
     batch.target_BT = torch::tensor(target, torch::kLong).unsqueeze(0);
     const auto log_p = torch::log_softmax(model->logits(batch, run)[0], -1);
     double sum = 0;
-    for (std::size_t t = 0; t + 1 < target.size(); ++t) sum += log_p[static_cast<int64_t>(t)][target[t + 1]].item<double>();
+    for (std::size_t t = 0; t + 1 < target.size(); ++t)
+      sum += log_p[static_cast<int64_t>(t)][target[t + 1]].item<double>();
     sum += log_p[static_cast<int64_t>(target.size()) - 1][ids.eos].item<double>();
     // Each token's log-probability to the rounding of one product of large logits.
     CHECK(found[i].front().log_probability ==
-          Catch::Detail::Approx(sum).margin(half_bit * static_cast<double>(target.size()) * log_p.abs().max().item<double>()));
+          Catch::Detail::Approx(sum).margin(half_bit * static_cast<double>(target.size()) *
+                                            log_p.abs().max().item<double>()));
   }
 }
 
 TEST_CASE("runs in bfloat16 and float64 train, evaluate and export through the program, with weights of their type") {
   const TinyFiles files;
-  const auto spec = files.spec("[" + test::train_stage(4) + R"(, {"evaluate": {"metrics": ["loss", "bleu"]}}, {"export": {"compare": 4}}])");
+  const auto spec = files.spec("[" + test::train_stage(4) +
+                               R"(, {"evaluate": {"metrics": ["loss", "bleu"]}}, {"export": {"compare": 4}}])");
   std::map<std::string, double> loss;
   for (const std::string precision : {"float32", "float64", "bfloat16"}) {
     INFO(precision);
     const auto out = files / precision;
-    const auto run = test::run_program({"run", spec, "--out", out.string(), "--threads", "1", "--quiet", "--set", "precision=" + precision});
+    const auto run = test::run_program(
+        {"run", spec, "--out", out.string(), "--threads", "1", "--quiet", "--set", "precision=" + precision});
     INFO(run.err);
     REQUIRE(run.code == 0);
     const auto folder = test::only_run(out, "tiny");
@@ -189,7 +200,8 @@ TEST_CASE("runs in bfloat16 and float64 train, evaluate and export through the p
     loss[precision] = results["stages"]["evaluate"]["metrics"]["loss"];
     CHECK(results["stages"]["export"]["different"] == 0);
     const auto type = precision == "float64" ? torch::kFloat64 : torch::kFloat32;
-    for (const auto& [name, tensor] : read_safetensors(folder / "checkpoints" / "train" / "final" / "model.safetensors").tensors)
+    for (const auto& [name, tensor] :
+         read_safetensors(folder / "checkpoints" / "train" / "final" / "model.safetensors").tensors)
       CHECK(tensor.scalar_type() == type);
     const auto translated = test::run_program({"translate", folder.string(), "--beam", "2"}, 0, "a b c\n");
     CHECK(translated.code == 0);

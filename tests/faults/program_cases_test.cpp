@@ -15,7 +15,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
-nlohmann::json results_of(const std::filesystem::path& run) { return nlohmann::json::parse(read_file(run / "results.json")); }
+nlohmann::json results_of(const std::filesystem::path& run) {
+  return nlohmann::json::parse(read_file(run / "results.json"));
+}
 
 /// The loss over the test split of a run's model, loaded by this process.
 double loss_after_reload(const std::filesystem::path& run, const std::string& stage) {
@@ -28,13 +30,17 @@ double loss_after_reload(const std::filesystem::path& run, const std::string& st
 const auto same = [](double value) { return Catch::Detail::Approx(value).epsilon(1e-6); };
 
 /// A value of results.json that must be there.
-double loss_in(const nlohmann::json& results, const std::string& stage) { return results.at("stages").at(stage).at("metrics").at("loss"); }
+double loss_in(const nlohmann::json& results, const std::string& stage) {
+  return results.at("stages").at(stage).at("metrics").at("loss");
+}
 
 }  // namespace
 
-TEST_CASE("uneven-reload: a run's unevenly pruned model is loaded by another process with the same heads and outputs", "[cases]") {
+TEST_CASE("uneven-reload: a run's unevenly pruned model is loaded by another process with the same heads and outputs",
+          "[cases]") {
   const TinyFiles files;
-  const auto spec = files.spec("[" + train_stage(3) + R"(, {"prune": {"heads": ["enc.self.0.1", "enc.self.1.0", "enc.self.1.2",
+  const auto spec =
+      files.spec("[" + train_stage(3) + R"(, {"prune": {"heads": ["enc.self.0.1", "enc.self.1.0", "enc.self.1.2",
       "enc.self.1.3", "dec.cross.0.0"]}}, {"evaluate": {"metrics": ["loss", "bleu"], "model": "prune"}}])");
   const auto run = run_program({"run", spec, "--out", files.out(), "--threads", "1"});
   INFO(run.err);
@@ -50,13 +56,16 @@ TEST_CASE("uneven-reload: a run's unevenly pruned model is loaded by another pro
   CHECK(translated.out == read_file(files.run() / "outputs" / "evaluate.txt"));
 }
 
-TEST_CASE("prune-whole-layer: all heads of a layer are pruned, saved, loaded and exported as the masked model", "[cases]") {
+TEST_CASE("prune-whole-layer: all heads of a layer are pruned, saved, loaded and exported as the masked model",
+          "[cases]") {
   const TinyFiles files;
-  const std::string heads = R"(["enc.self.1.0", "enc.self.1.1", "enc.self.1.2", "enc.self.1.3", "dec.self.1.0", "dec.self.1.1",
+  const std::string heads =
+      R"(["enc.self.1.0", "enc.self.1.1", "enc.self.1.2", "enc.self.1.3", "dec.self.1.0", "dec.self.1.1",
       "dec.self.1.2", "dec.self.1.3", "dec.cross.1.0", "dec.cross.1.1"])";
-  const auto spec = files.spec("[" + train_stage(3) + R"(, {"mask": {"heads": )" + heads +
-                               R"(}}, {"evaluate": {"name": "masked", "metrics": ["loss"]}}, {"prune": {"model": "train", "heads": )" +
-                               heads + R"(}}, {"evaluate": {"name": "pruned", "metrics": ["loss"]}}, {"export": {"compare": 4}}])");
+  const auto spec = files.spec(
+      "[" + train_stage(3) + R"(, {"mask": {"heads": )" + heads +
+      R"(}}, {"evaluate": {"name": "masked", "metrics": ["loss"]}}, {"prune": {"model": "train", "heads": )" + heads +
+      R"(}}, {"evaluate": {"name": "pruned", "metrics": ["loss"]}}, {"export": {"compare": 4}}])");
   const auto run = run_program({"run", spec, "--out", files.out(), "--threads", "1"});
   INFO(run.err);
   REQUIRE(run.code == 0);
@@ -64,11 +73,13 @@ TEST_CASE("prune-whole-layer: all heads of a layer are pruned, saved, loaded and
   CHECK(loss_in(results, "pruned") == Catch::Detail::Approx(loss_in(results, "masked")).epsilon(1e-5));
   CHECK(loss_after_reload(files.run(), "prune") == same(loss_in(results, "pruned")));
   CHECK(results["stages"]["export"]["different"] == 0);
-  CHECK_THAT(run_program({"show", files.run().string()}).out, ContainsSubstring("enc.self.1     none") &&
-                                                                   ContainsSubstring("dec.cross.1    none"));
+  CHECK_THAT(run_program({"show", files.run().string()}).out,
+             ContainsSubstring("enc.self.1     none") && ContainsSubstring("dec.cross.1    none"));
 }
 
-TEST_CASE("line-counts: only a line feed ends a line of a data file, and files of 10 and 11 lines are an error with both", "[cases]") {
+TEST_CASE(
+    "line-counts: only a line feed ends a line of a data file, and files of 10 and 11 lines are an error with both",
+    "[cases]") {
   const TinyFiles files;
   const auto spec = files.spec("[" + train_stage(1) + "]");
   // A lone CR, a vertical tab, a form feed, NEL, LINE SEPARATOR, PARAGRAPH SEPARATOR; CR LF at one end.
@@ -88,7 +99,8 @@ TEST_CASE("line-counts: only a line feed ends a line of a data file, and files o
                           " has 11; expected translations line by line\n");
 }
 
-TEST_CASE("dropped-keys: unknown, misplaced, repeated and mistyped keys end with 2, with key, place and suggestion", "[cases]") {
+TEST_CASE("dropped-keys: unknown, misplaced, repeated and mistyped keys end with 2, with key, place and suggestion",
+          "[cases]") {
   const Folder folder;
   const auto out = (folder.path() / "runs").string();
   const std::vector<std::pair<std::string, std::string>> rows{
@@ -129,15 +141,19 @@ TEST_CASE("dropped-keys: unknown, misplaced, repeated and mistyped keys end with
   CHECK(run.code == 2);
   CHECK_THAT(run.err, ContainsSubstring(rows[0].second));
   const auto sound = folder.write("x.json", R"({"name": "x", "stages": ["train"]})").string();
-  const auto set = run_program({"run", sound, "--out", out, "--set", "trainn.steps=3", "--set", "stages[0].train.steps=many"});
+  const auto set =
+      run_program({"run", sound, "--out", out, "--set", "trainn.steps=3", "--set", "stages[0].train.steps=many"});
   CHECK(set.code == 2);
-  CHECK_THAT(set.err, ContainsSubstring("--set trainn.steps=3: trainn: unknown key") &&
-                          ContainsSubstring("--set stages[0].train.steps=many: expected an integer of at least 0 (steps), got \"many\"") &&
-                          ContainsSubstring("2 mistakes, nothing was run"));
+  CHECK_THAT(set.err,
+             ContainsSubstring("--set trainn.steps=3: trainn: unknown key") &&
+                 ContainsSubstring(
+                     "--set stages[0].train.steps=many: expected an integer of at least 0 (steps), got \"many\"") &&
+                 ContainsSubstring("2 mistakes, nothing was run"));
   CHECK(!std::filesystem::exists(out));
 }
 
-TEST_CASE("too-long: a model shorter than its data, and a line too long to translate, are told with both lengths", "[cases]") {
+TEST_CASE("too-long: a model shorter than its data, and a line too long to translate, are told with both lengths",
+          "[cases]") {
   const TinyFiles files;
   const auto spec = files.spec("[" + train_stage(1) + "]");
   const auto run = run_program({"run", spec, "--out", files.out(), "--quiet", "--set", "model.embedding.max_length=5"});
@@ -153,9 +169,12 @@ TEST_CASE("too-long: a model shorter than its data, and a line too long to trans
   CHECK(run_program({"translate", folder}, 0, line.substr(4) + "\n").code == 0);
 }
 
-TEST_CASE("resume-resets: a run that is stopped by a signal goes on with the rate, order and losses of one that was not", "[cases]") {
+TEST_CASE(
+    "resume-resets: a run that is stopped by a signal goes on with the rate, order and losses of one that was not",
+    "[cases]") {
   const TinyFiles files;
-  const auto spec = files.spec(R"([{"train": {"steps": 120, "batch": {"max_tokens": 60}, "log_every": 1, "checkpoint_every": 10,
+  const auto spec =
+      files.spec(R"([{"train": {"steps": 120, "batch": {"max_tokens": 60}, "log_every": 1, "checkpoint_every": 10,
       "schedule": {"type": "transformer", "warmup": 30}}}])");
   const auto rows = [](const std::filesystem::path& out) {
     std::string kept;

@@ -20,11 +20,15 @@ std::vector<fs::path> runs_in(const fs::path& out) {
   return folders;
 }
 
-nlohmann::json environment_of(const fs::path& run) { return nlohmann::json::parse(read_file(run / "environment.json")); }
+nlohmann::json environment_of(const fs::path& run) {
+  return nlohmann::json::parse(read_file(run / "environment.json"));
+}
 
 /// Training that takes long enough to be met at work.
 std::string long_spec(const TinyFiles& files, const std::string& steps, const std::string& name = "tiny.json") {
-  return files.spec(R"([{"train": {"steps": )" + steps + R"(, "batch": {"max_tokens": 200}, "log_every": 1, "checkpoint_every": 1}}])", "", name);
+  return files.spec(R"([{"train": {"steps": )" + steps +
+                        R"(, "batch": {"max_tokens": 200}, "log_every": 1, "checkpoint_every": 1}}])",
+                    "", name);
 }
 
 bool has_checkpoint(const fs::path& out) {
@@ -59,12 +63,15 @@ TEST_CASE("the number of threads and the precision are part of a run's identity,
   CHECK(environment_of(one[0])["threads"] == 1);
   CHECK(environment_of(two[0])["threads"] == 2);
   CHECK(run({"--threads", "1"}).empty());  // the same again: the same folder
-  const auto wide = run({"--threads", "1", "--set", "precision=float64"}), half = run({"--threads", "1", "--set", "precision=bfloat16"});
+  const auto wide = run({"--threads", "1", "--set", "precision=float64"}),
+             half = run({"--threads", "1", "--set", "precision=bfloat16"});
   REQUIRE(wide.size() == 1);
   REQUIRE(half.size() == 1);
-  for (const auto& [folder, precision] : {std::pair(one[0], "float32"), std::pair(wide[0], "float64"), std::pair(half[0], "bfloat16")})
+  for (const auto& [folder, precision] :
+       {std::pair(one[0], "float32"), std::pair(wide[0], "float64"), std::pair(half[0], "bfloat16")})
     CHECK(nlohmann::json::parse(read_file(folder / "spec.json"))["precision"] == precision);
-  for (const auto* key : {"headlab", "libtorch", "device", "threads", "cpu_capability"}) CHECK(environment_of(one[0]).contains(key));
+  for (const auto* key : {"headlab", "libtorch", "device", "threads", "cpu_capability"})
+    CHECK(environment_of(one[0]).contains(key));
 }
 
 TEST_CASE("a second program is kept out of a run that another is at, which ends as if it had been alone", "[faults]") {
@@ -82,8 +89,8 @@ TEST_CASE("a second program is kept out of a run that another is at, which ends 
     const auto second = run_program(again);
     CHECK(second.code == 1);
     CHECK(second.out.empty());
-    CHECK(second.err == folder + ": process " + process + " is at work in it; wait for it to end, or stop it (kill " + process +
-                            "): what it has saved stays\n");
+    CHECK(second.err == folder + ": process " + process + " is at work in it; wait for it to end, or stop it (kill " +
+                            process + "): what it has saved stays\n");
   }
   first.send(SIGCONT);
   const auto finished = first.wait();
@@ -100,7 +107,8 @@ TEST_CASE("two programs run two specs of one name side by side, each as if it we
   const TinyFiles files;
   const auto one = long_spec(files, "15", "one.json"), two = long_spec(files, "16", "two.json");
   const auto start = [&](const std::string& spec, const fs::path& out) {
-    return std::make_unique<Running>(headlab_command({"run", spec, "--out", out.string(), "--threads", "1", "--quiet"}));
+    return std::make_unique<Running>(
+        headlab_command({"run", spec, "--out", out.string(), "--threads", "1", "--quiet"}));
   };
   auto first = start(one, files.out()), second = start(two, files.out());
   CHECK(first->wait().code == 0);

@@ -7,8 +7,8 @@
 
 namespace headlab::test {
 
-/// A folder with a small parallel text in files of its own, and specs that train on it in a second or two. The target is
-/// the source backwards.
+/// A folder with a small parallel text in files of its own, and specs that train on it in a second or two. The target
+/// is the source backwards.
 class TinyFiles {
  public:
   TinyFiles() {
@@ -22,7 +22,8 @@ class TinyFiles {
     std::string text;
     for (int i = first; i < first + count; ++i) {
       std::vector<std::string> words;
-      for (int w = 0; w < 2 + i % 4; ++w) words.push_back(std::string(1, static_cast<char>('a' + (i * 7 + w * w * 3 + w) % 12)));
+      for (int w = 0; w < 2 + i % 4; ++w)
+        words.push_back(std::string(1, static_cast<char>('a' + (i * 7 + w * w * 3 + w) % 12)));
       if (backwards) words = {words.rbegin(), words.rend()};
       for (std::size_t w = 0; w < words.size(); ++w) text += (w ? " " : "") + words[w];
       text += "\n";
@@ -31,8 +32,10 @@ class TinyFiles {
   }
 
   /// A spec that trains on these files; `more` begins with a comma: ", \"precision\": \"float64\"".
-  std::string spec(const std::string& stages, const std::string& more = "", const std::string& name = "tiny.json") const {
-    return folder_.write(name, R"({
+  std::string spec(const std::string& stages, const std::string& more = "",
+                   const std::string& name = "tiny.json") const {
+    return folder_
+        .write(name, R"({
   "name": "tiny",
   "seed": 3,
   "task": {
@@ -49,7 +52,9 @@ class TinyFiles {
     "encoder": {"layers": 2, "attention": {"heads": 4}},
     "decoder": {"layers": 2, "attention": {"heads": 4}, "cross_attention": {"heads": 2}}
   },
-  "stages": )" + stages + more + "\n}\n").string();
+  "stages": )" + stages + more +
+                         "\n}\n")
+        .string();
   }
 
   void write(const std::string& name, const std::string& text) const { folder_.write(name, text); }
@@ -69,7 +74,8 @@ class TinyFiles {
 /// {"train": {...}} of this many steps with a steady learning rate.
 inline std::string train_stage(int steps, const std::string& more = "") {
   return R"({"train": {"steps": )" + std::to_string(steps) +
-         R"(, "batch": {"max_tokens": 200}, "log_every": 1, "schedule": {"type": "constant", "peak": 0.003})" + more + "}}";
+         R"(, "batch": {"max_tokens": 200}, "log_every": 1, "schedule": {"type": "constant", "peak": 0.003})" + more +
+         "}}";
 }
 
 }  // namespace headlab::test

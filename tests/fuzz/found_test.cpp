@@ -17,10 +17,13 @@ std::string header_error(const std::string& header, const std::string& data = ""
   const auto bytes = fuzz::safetensors_bytes(header, data);
   std::size_t at = 0;
   try {
-    read_safetensors_header(bytes.size(), [&](void* to, uint64_t count) {
-      bytes.copy(static_cast<char*>(to), static_cast<std::size_t>(count), at);
-      at += static_cast<std::size_t>(count);
-    }, "x");
+    read_safetensors_header(
+        bytes.size(),
+        [&](void* to, uint64_t count) {
+          bytes.copy(static_cast<char*>(to), static_cast<std::size_t>(count), at);
+          at += static_cast<std::size_t>(count);
+        },
+        "x");
   } catch (const FileError& error) {
     return error.what();
   }
@@ -32,11 +35,14 @@ std::string header_error(const std::string& header, const std::string& data = ""
 TEST_CASE("a header that nests without end is refused before printing it ends the stack", "[fuzz]") {
   const std::string deep(300'000, '[');
   CHECK(header_error("{\"a\":" + deep) == "x: the header is not JSON of a safetensors file: it nests deeper than 100");
-  CHECK(header_error("{\"__metadata__\":{\"tied\":\"" + deep + "\"}}") == "accepted");  // the word may mean something else
+  CHECK(header_error("{\"__metadata__\":{\"tied\":\"" + deep + "\"}}") ==
+        "accepted");  // the word may mean something else
 }
 
 TEST_CASE("a tensor without elements may not have a shape whose strides overflow", "[fuzz]") {
-  const auto entry = [](const std::string& shape) { return "{\"a\":{\"dtype\":\"F32\",\"shape\":" + shape + ",\"data_offsets\":[0,0]}}"; };
+  const auto entry = [](const std::string& shape) {
+    return "{\"a\":{\"dtype\":\"F32\",\"shape\":" + shape + ",\"data_offsets\":[0,0]}}";
+  };
   CHECK(header_error(entry("[0,64]")) == "accepted");
   CHECK_THAT(header_error(entry("[0,9223372036854775807,9223372036854775807]")), ContainsSubstring("is too large"));
   CHECK_THAT(header_error(entry("[4294967296,0,4294967296]")), ContainsSubstring("is too large"));
@@ -50,12 +56,14 @@ TEST_CASE("names and values of a foreign header can't act on a terminal or fill 
         "x: \"\\u001b[2J\": expected {\"dtype\": text, \"shape\": [numbers], \"data_offsets\": [begin, end]}, got 1");
   CHECK(header_error("{\"" + std::string(100'000, 'n') + "\":\"" + std::string(100'000, 'v') + "\"}").size() < 500);
   CHECK_THAT(header_error("{\"a\":\"\x7F\"}"), ContainsSubstring("got \"?\""));
-  CHECK_THAT(header_error("{\"a\":{\"dtype\":\"\\u0007\",\"shape\":[],\"data_offsets\":[0,0]}}"), ContainsSubstring("unknown dtype \"\\u0007\""));
+  CHECK_THAT(header_error("{\"a\":{\"dtype\":\"\\u0007\",\"shape\":[],\"data_offsets\":[0,0]}}"),
+             ContainsSubstring("unknown dtype \"\\u0007\""));
 }
 
 TEST_CASE("what the JSON parser read last is shown as text, and not all of it", "[fuzz]") {
-  CHECK_THAT(header_error("{\"__metadata__\":{\"ti\xFF"), ContainsSubstring("the header is not JSON (parse error at line 1, column 21: ") &&
-                                                           ContainsSubstring("last read: '\"ti?'"));
+  CHECK_THAT(header_error("{\"__metadata__\":{\"ti\xFF"),
+             ContainsSubstring("the header is not JSON (parse error at line 1, column 21: ") &&
+                 ContainsSubstring("last read: '\"ti?'"));
   CHECK(header_error("{\"" + std::string(100'000, 'x')).size() < 500);
 }
 
@@ -98,5 +106,6 @@ TEST_CASE("a mistake deep within long keys is told in a line of a length that ca
   for (int i = 0; i < 5000; ++i) keys += (i ? ",\"key" : "\"key") + std::to_string(i) + "\":1";
   const auto mistakes = read(Document::parse_text(keys + "}],\"model\":{\"vocabulary\":9}}", "x.json"), spec);
   REQUIRE(mistakes.size() == 1);
-  CHECK_THAT(mistakes[0].message, ContainsSubstring("got \"key0\", \"key1\"") && ContainsSubstring("\"key9\", ... (5000 in all)"));
+  CHECK_THAT(mistakes[0].message,
+             ContainsSubstring("got \"key0\", \"key1\"") && ContainsSubstring("\"key9\", ... (5000 in all)"));
 }

@@ -1,4 +1,5 @@
-// A short run of every fuzz target (tools/fuzz) with inputs of our own: the same ones each time. HEADLAB_FUZZ_RUNS: how many.
+// A short run of every fuzz target (tools/fuzz) with inputs of our own: the same ones each time. HEADLAB_FUZZ_RUNS: how
+// many.
 #include <chrono>
 #include <cstdlib>
 
@@ -21,7 +22,8 @@ TEST_CASE("no input makes a reader crash, throw what it shouldn't, or break a pr
       auto input = seed;
       for (auto edits = 1 + random.below(4); edits > 0; --edits) input = target.mutate(input, random);
       changed += input != seed;
-      target.one(reinterpret_cast<const uint8_t*>(input.data()), input.size());  // ends the program where it must not pass
+      target.one(reinterpret_cast<const uint8_t*>(input.data()),
+                 input.size());  // ends the program where it must not pass
     }
     CHECK(changed > runs / 2);
   }

@@ -9,14 +9,18 @@ namespace {
 
 HeadScores scores(const std::vector<double>& encoder, const std::vector<double>& decoder = {}) {
   HeadScores made;
-  for (std::size_t i = 0; i < encoder.size(); ++i) made.heads[{Stack::enc_self, 0, static_cast<int64_t>(i)}] = encoder[i];
-  for (std::size_t i = 0; i < decoder.size(); ++i) made.heads[{Stack::dec_self, 0, static_cast<int64_t>(i)}] = decoder[i];
+  for (std::size_t i = 0; i < encoder.size(); ++i)
+    made.heads[{Stack::enc_self, 0, static_cast<int64_t>(i)}] = encoder[i];
+  for (std::size_t i = 0; i < decoder.size(); ++i)
+    made.heads[{Stack::dec_self, 0, static_cast<int64_t>(i)}] = decoder[i];
   return made;
 }
 
 }  // namespace
 
-TEST_CASE("scores agree by the order they give: 1 for the same, -1 for the reverse, 1 - 6 sum d^2 / (n^3 - n) without ties", "[heads]") {
+TEST_CASE(
+    "scores agree by the order they give: 1 for the same, -1 for the reverse, 1 - 6 sum d^2 / (n^3 - n) without ties",
+    "[heads]") {
   const auto one = scores({0.1, 5, 2, 3});
   CHECK(*rank_correlation(one, scores({-7, 100, 0, 1})) == Approx(1));
   CHECK(*rank_correlation(one, scores({4, 1, 3, 2})) == Approx(-1));

@@ -16,7 +16,8 @@ namespace {
 class EndedTask : public ToyTask {
  public:
   using ToyTask::ToyTask;
-  TokenBatch collect(const std::string& split, const std::vector<int64_t>& examples, torch::Device device) const override {
+  TokenBatch collect(const std::string& split, const std::vector<int64_t>& examples,
+                     torch::Device device) const override {
     auto batch = ToyTask::collect(split, examples, device);
     const auto mask = batch.inputs.source_mask_BS;
     for (std::size_t b = 0; b < examples.size(); ++b) {
@@ -42,7 +43,8 @@ std::shared_ptr<EncoderDecoder> with_persistent(const ToyTask& task, int64_t vec
 
 }  // namespace
 
-TEST_CASE("confidence is the mean of the largest weights, without padding and ends of text, by loops", "[heads][paper-22]") {
+TEST_CASE("confidence is the mean of the largest weights, without padding and ends of text, by loops",
+          "[heads][paper-22]") {
   const DefaultDtype in_double(torch::kFloat64);
   const EndedTask task({5, 7, 4});
   for (const int64_t vectors : {0, 3}) {  // learned keys are no tokens
@@ -67,7 +69,9 @@ TEST_CASE("confidence is the mean of the largest weights, without padding and en
         int64_t tokens = 0;
         for (int64_t b = 0; b < 3; ++b) {
           const auto length = lengths[static_cast<std::size_t>(b)];
-          const auto counts = [&](int64_t token) { return batch.inputs.source_BS[b][token].item<int64_t>() != TextIds().eos; };  // the target too
+          const auto counts = [&](int64_t token) {
+            return batch.inputs.source_BS[b][token].item<int64_t>() != TextIds().eos;
+          };  // the target too
           for (int64_t t = 0; t < length; ++t) {
             if (!counts(t)) continue;
             double largest = 0;
@@ -77,7 +81,8 @@ TEST_CASE("confidence is the mean of the largest weights, without padding and en
             ++tokens;
           }
         }
-        CHECK(scores.heads.at({site.stack, site.layer, mixer->heads()[i]}) == Catch::Detail::Approx(sum / static_cast<double>(tokens)));
+        CHECK(scores.heads.at({site.stack, site.layer, mixer->heads()[i]}) ==
+              Catch::Detail::Approx(sum / static_cast<double>(tokens)));
       }
     }
   }
@@ -94,7 +99,8 @@ TEST_CASE("confidence of a routed attention is refused with its place", "[heads]
   const ToyTask task({5});
   auto model = std::make_shared<EncoderDecoder>(options, task.context());
   initialise(*model, 5);
-  CHECK_THROWS_WITH(ConfidenceScorer(ConfidenceOptions()).score(*model, task, 0), ContainsSubstring("confidence: enc.self.0 routes tokens to heads"));
+  CHECK_THROWS_WITH(ConfidenceScorer(ConfidenceOptions()).score(*model, task, 0),
+                    ContainsSubstring("confidence: enc.self.0 routes tokens to heads"));
 }
 
 }  // namespace headlab

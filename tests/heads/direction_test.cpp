@@ -11,7 +11,8 @@
 namespace headlab {
 namespace {
 
-const char* refusing = R"({"type": "generated", "exercise": {"type": "refuse", "vocabulary": 8, "refused": 3}, "train": 50, "valid": 30, "test": 5})";
+const char* refusing =
+    R"({"type": "generated", "exercise": {"type": "refuse", "vocabulary": 8, "refused": 3}, "train": 50, "valid": 30, "test": 5})";
 
 std::shared_ptr<DecoderOnly> model_for(const Task& task) {
   auto options = small_decoder_only();
@@ -33,12 +34,15 @@ DirectionScorer scorer(std::optional<int64_t> layer = std::nullopt, const std::s
 struct Taken : Tap {
   std::map<Site, Tensor> o, residual;
   bool wants(At at, Site) const override { return at == At::o || at == At::residual_out; }
-  Tensor see(At at, Site site, Tensor value, const AttentionCall*) override { return (at == At::o ? o : residual)[site] = value; }
+  Tensor see(At at, Site site, Tensor value, const AttentionCall*) override {
+    return (at == At::o ? o : residual)[site] = value;
+  }
 };
 
 }  // namespace
 
-TEST_CASE("a head's direction score is the mean of <o_h, r> at the last token of prompts with the answer, by loops", "[heads][paper-17]") {
+TEST_CASE("a head's direction score is the mean of <o_h, r> at the last token of prompts with the answer, by loops",
+          "[heads][paper-17]") {
   const DefaultDtype in_double(torch::kFloat64);
   const torch::NoGradGuard no_grad;
   const auto task = make_task_as<GeneratedTask>(refusing);
@@ -85,14 +89,17 @@ TEST_CASE("a head that writes nothing has direction score 0", "[heads][paper-17]
   const auto model = model_for(*task);
   {
     const torch::NoGradGuard no_grad;
-    model->named_parameters()["decoder.layers.0.self_attention.mix.weight"].narrow(1, 2, 2).zero_();  // head 1 of four of width 2
+    model->named_parameters()["decoder.layers.0.self_attention.mix.weight"]
+        .narrow(1, 2, 2)
+        .zero_();  // head 1 of four of width 2
   }
   const auto scores = scorer().score(*model, *task, 1);
   CHECK(scores.heads.at({Stack::dec_self, 0, 1}) == 0);
   CHECK(scores.heads.at({Stack::dec_self, 0, 0}) != 0);
 }
 
-TEST_CASE("directions towards no answer, an answer of two tokens or no layer are errors that say so", "[heads][paper-17]") {
+TEST_CASE("directions towards no answer, an answer of two tokens or no layer are errors that say so",
+          "[heads][paper-17]") {
   const auto task = make_task_as<GeneratedTask>(refusing);
   const auto model = model_for(*task);
   CHECK_THROWS_WITH(scorer({}, "s1 s2").score(*model, *task, 1), ContainsSubstring("expected one token, got 2"));
@@ -100,7 +107,8 @@ TEST_CASE("directions towards no answer, an answer of two tokens or no layer are
   CHECK_THROWS_WITH(scorer(2).score(*model, *task, 1), ContainsSubstring("direction.layer: expected at most 1, got 2"));
   const auto pairs = make_task(R"({"type": "generated", "exercise": "copy", "train": 20, "valid": 5, "test": 5})");
   auto translator = std::make_shared<EncoderDecoder>(small_encoder_decoder(), pairs->context());
-  CHECK_THROWS_WITH(scorer().score(*translator, *pairs, 1), ContainsSubstring("expected a task of one text that is continued"));
+  CHECK_THROWS_WITH(scorer().score(*translator, *pairs, 1),
+                    ContainsSubstring("expected a task of one text that is continued"));
 }
 
 }  // namespace headlab

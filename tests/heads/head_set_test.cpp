@@ -29,17 +29,19 @@ SelectOptions fraction(double share, const std::string& scope = "global") {
 
 TEST_CASE("names of heads are read and written the same") {
   CHECK(to_string(parse_head("dec.cross.10.7")) == "dec.cross.10.7");
-  for (const auto* wrong : {"", "enc.self", "enc.self.1", "enc.self.x.1", "enc.self.-1.1", "enc.selb.0.1", "enc.self.0.1.", "enc.self.0.99999999999999999999"})
+  for (const auto* wrong : {"", "enc.self", "enc.self.1", "enc.self.x.1", "enc.self.-1.1", "enc.selb.0.1",
+                            "enc.self.0.1.", "enc.self.0.99999999999999999999"})
     CHECK_THROWS_AS(parse_head(wrong), UsageError);
 }
 
 TEST_CASE("a head that does not exist is named with those that do") {
   CHECK_THROWS_WITH(check_head(table, parse_head("enc.self.9.1")),
-                    "enc.self.9.1: the encoder has layers 0 to 1. Heads that exist: enc.self.0.0 ... enc.self.1.3, dec.cross.0.0 ... dec.cross.1.2");
-  CHECK_THROWS_WITH(check_head(table, parse_head("enc.self.1.1")),
-                    ContainsSubstring("enc.self.1 has heads 0, 3"));
+                    "enc.self.9.1: the encoder has layers 0 to 1. Heads that exist: enc.self.0.0 ... enc.self.1.3, "
+                    "dec.cross.0.0 ... dec.cross.1.2");
+  CHECK_THROWS_WITH(check_head(table, parse_head("enc.self.1.1")), ContainsSubstring("enc.self.1 has heads 0, 3"));
   CHECK_THROWS_WITH(check_head(table, parse_head("dec.cross.1.0")), ContainsSubstring("dec.cross.1 has no heads left"));
-  CHECK_THROWS_WITH(check_head(table, parse_head("dec.self.0.0")), ContainsSubstring("the model has no dec.self heads"));
+  CHECK_THROWS_WITH(check_head(table, parse_head("dec.self.0.0")),
+                    ContainsSubstring("the model has no dec.self heads"));
 }
 
 TEST_CASE("how unequal scores are is Gini's coefficient, by its definition") {
@@ -81,10 +83,12 @@ TEST_CASE("the lowest scores are selected, globally, by stack and by layer") {
 TEST_CASE("scores of another model are refused") {
   auto scores = scores_in_order();
   scores.heads.erase(scores.heads.begin());
-  CHECK_THROWS_WITH(select_heads(table, scores, fraction(0.5)), "the scores are of another model: enc.self.0.0 has none");
+  CHECK_THROWS_WITH(select_heads(table, scores, fraction(0.5)),
+                    "the scores are of another model: enc.self.0.0 has none");
   scores = scores_in_order();
   scores.heads[parse_head("enc.self.5.0")] = 1;
-  CHECK_THROWS_WITH(select_heads(table, scores, fraction(0.5)), ContainsSubstring("the scores are of another model: enc.self.5.0"));
+  CHECK_THROWS_WITH(select_heads(table, scores, fraction(0.5)),
+                    ContainsSubstring("the scores are of another model: enc.self.5.0"));
 }
 
 TEST_CASE("random heads are a function of the seed, without repeats, each as likely") {
@@ -115,6 +119,7 @@ TEST_CASE("a file of scores reads back as it was written") {
   const auto back = HeadScores::from_json(scores.to_json(), "file");
   CHECK((back.heads == scores.heads));
   CHECK(back.method == "gradient");
-  CHECK_THROWS_WITH(HeadScores::from_json(nlohmann::ordered_json::parse(R"({"heads": {"enc.self.0.0": "a"}})"), "s.json"),
-                    "s.json: heads.enc.self.0.0: expected a number, got \"a\"");
+  CHECK_THROWS_WITH(
+      HeadScores::from_json(nlohmann::ordered_json::parse(R"({"heads": {"enc.self.0.0": "a"}})"), "s.json"),
+      "s.json: heads.enc.self.0.0: expected a number, got \"a\"");
 }

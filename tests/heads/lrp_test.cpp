@@ -14,7 +14,6 @@
 namespace headlab {
 namespace {
 
-
 /// ToyTask's texts for a model of one text.
 std::shared_ptr<DecoderOnly> one_layer(const ToyTask& task) {
   DecoderOnlyOptions options;
@@ -68,7 +67,10 @@ std::pair<Row, Row> through_sum(const Row& x, const Row& y, const Row& R) {
 /// All that a pass comes by.
 struct Seen : Tap {
   std::map<At, Tensor> of;
-  bool wants(At at, Site) const override { return at == At::z || at == At::y || at == At::residual_in || at == At::residual_mid || at == At::residual_out || at == At::logits; }
+  bool wants(At at, Site) const override {
+    return at == At::z || at == At::y || at == At::residual_in || at == At::residual_mid || at == At::residual_out ||
+           at == At::logits;
+  }
   Tensor see(At at, Site, Tensor value, const AttentionCall*) override { return of[at] = value; }
 };
 
@@ -80,7 +82,8 @@ HeadScores score(Model& model, const Task& task, const std::function<void(Releva
 
 }  // namespace
 
-TEST_CASE("the relevance of heads is the mean of their shares of each question's logit, by loops through a layer", "[heads][paper-22]") {
+TEST_CASE("the relevance of heads is the mean of their shares of each question's logit, by loops through a layer",
+          "[heads][paper-22]") {
   const DefaultDtype in_double(torch::kFloat64);
   const ToyTask task({5, 7, 4});
   for (const auto* logit : {"predicted", "right"}) {
@@ -107,21 +110,27 @@ TEST_CASE("the relevance of heads is the mean of their shares of each question's
     const std::vector<int64_t> lengths{5, 7, 4};
     for (int64_t b = 0; b < 3; ++b)
       for (int64_t t = 0; t < lengths[static_cast<std::size_t>(b)]; ++t, ++n) {
-        const auto answer = logit == std::string("right") ? batch.targets_N[n].item<int64_t>() : logits[b][t].argmax().item<int64_t>();
-        const auto in = seen.of.at(At::residual_in)[b][t], mid = seen.of.at(At::residual_mid)[b][t], out = seen.of.at(At::residual_out)[b][t];
-        const auto norm = [&](const std::string& name, const Tensor& x) { return torch::layer_norm(x, {8}, find(name + ".weight"), find(name + ".bias"), 1e-5); };
+        const auto answer =
+            logit == std::string("right") ? batch.targets_N[n].item<int64_t>() : logits[b][t].argmax().item<int64_t>();
+        const auto in = seen.of.at(At::residual_in)[b][t], mid = seen.of.at(At::residual_mid)[b][t],
+                   out = seen.of.at(At::residual_out)[b][t];
+        const auto norm = [&](const std::string& name, const Tensor& x) {
+          return torch::layer_norm(x, {8}, find(name + ".weight"), find(name + ".bias"), 1e-5);
+        };
         Row R_logits(20, 0);
         R_logits[static_cast<std::size_t>(answer)] = 1;
         const auto R_out = through_layer(row_of(norm("decoder.norm", out)), find("tokens.weight"), {}, R_logits);
         const auto [to_mid, to_fed] = through_sum(row_of(mid), row_of(out - mid), R_out);
         const auto x = norm(layer + "feed_forward_norm", mid);
         const auto hidden = torch::relu(torch::nn::functional::linear(x, inner, inner_bias));
-        const auto fed = through_layer(row_of(x), inner, inner_bias, through_layer(row_of(hidden), outer, outer_bias, to_fed));
+        const auto fed =
+            through_layer(row_of(x), inner, inner_bias, through_layer(row_of(hidden), outer, outer_bias, to_fed));
         Row R_mid = to_mid;
         for (std::size_t i = 0; i < R_mid.size(); ++i) R_mid[i] += fed[i];
         const auto to_y = through_sum(row_of(in), row_of(mid - in), R_mid).second;
         const auto z = seen.of.at(At::z)[b].select(1, t).reshape({8});
-        const auto R_z = through_layer(row_of(z), find(layer + "self_attention.mix.weight"), find(layer + "self_attention.mix.bias"), to_y);
+        const auto R_z = through_layer(row_of(z), find(layer + "self_attention.mix.weight"),
+                                       find(layer + "self_attention.mix.bias"), to_y);
         double sum = 0;
         for (const auto one : R_z) sum += one;
         for (std::size_t h = 0; h < 4; ++h) {
@@ -136,19 +145,23 @@ TEST_CASE("the relevance of heads is the mean of their shares of each question's
       o.normalise = "none";
     });
     for (int64_t h = 0; h < 4; ++h) {
-      CHECK(shares.heads.at({Stack::dec_self, 0, h}) == Approx(expected[static_cast<std::size_t>(h)] / 16).epsilon(1e-9));
+      CHECK(shares.heads.at({Stack::dec_self, 0, h}) ==
+            Approx(expected[static_cast<std::size_t>(h)] / 16).epsilon(1e-9));
       CHECK(parts.heads.at({Stack::dec_self, 0, h}) == Approx(raw[static_cast<std::size_t>(h)] / 16).epsilon(1e-9));
     }
   }
 }
 
-TEST_CASE("shares of an attention add up to 1; a head with nothing in the output's matrix has none, the same every time", "[heads][paper-22]") {
+TEST_CASE(
+    "shares of an attention add up to 1; a head with nothing in the output's matrix has none, the same every time",
+    "[heads][paper-22]") {
   const DefaultDtype in_double(torch::kFloat64);
   const ToyTask task({5, 7, 4});
   auto model = toy_model(task);
   {
     const torch::NoGradGuard no_grad;
-    for (const auto& [site, mixer] : model->mixers()) mixer->named_parameters()["mix.weight"].narrow(1, 2 * 4, 4).zero_();
+    for (const auto& [site, mixer] : model->mixers())
+      mixer->named_parameters()["mix.weight"].narrow(1, 2 * 4, 4).zero_();
   }
   const auto before = model->parameters().front().clone();
   model->train();
@@ -169,11 +182,13 @@ TEST_CASE("shares of an attention add up to 1; a head with nothing in the output
   }
 }
 
-TEST_CASE("relevance is of the heads that are left, of some questions or all, whatever type products take", "[heads][paper-22]") {
+TEST_CASE("relevance is of the heads that are left, of some questions or all, whatever type products take",
+          "[heads][paper-22]") {
   const ToyTask task({5, 7, 4, 1});
   auto model = toy_model(task);
   fill(*model);
-  model->keep(without(model->heads(), parse_heads({"enc.self.0.0", "enc.self.0.3", "dec.cross.0.0", "dec.cross.0.1", "dec.cross.0.2", "dec.cross.0.3"})));
+  model->keep(without(model->heads(), parse_heads({"enc.self.0.0", "enc.self.0.3", "dec.cross.0.0", "dec.cross.0.1",
+                                                   "dec.cross.0.2", "dec.cross.0.3"})));
   const auto all = score(*model, task);
   CHECK(all.heads.size() == 18);
   CHECK(all.heads.at({Stack::enc_self, 0, 1}) + all.heads.at({Stack::enc_self, 0, 2}) == Approx(1));
@@ -195,7 +210,8 @@ TEST_CASE("a model of classes is asked once a text", "[heads][paper-22]") {
    public:
     using ToyTask::ToyTask;
     bool rows = true;
-    TokenBatch collect(const std::string& split, const std::vector<int64_t>& examples, torch::Device device) const override {
+    TokenBatch collect(const std::string& split, const std::vector<int64_t>& examples,
+                       torch::Device device) const override {
       auto batch = ToyTask::collect(split, examples, device);
       const auto B = static_cast<int64_t>(examples.size());
       batch.targets_N = torch::zeros({B}, torch::kLong);
@@ -222,7 +238,8 @@ TEST_CASE("a model of classes is asked once a text", "[heads][paper-22]") {
   CHECK(sum == Approx(2));
 }
 
-TEST_CASE("relevance is refused with its place where tokens are routed, and where an operation has no rule", "[heads][paper-22]") {
+TEST_CASE("relevance is refused with its place where tokens are routed, and where an operation has no rule",
+          "[heads][paper-22]") {
   const ToyTask task({5, 4});
   EncoderDecoderOptions options;
   options.d_model = 16;
@@ -236,21 +253,26 @@ TEST_CASE("relevance is refused with its place where tokens are routed, and wher
   class Squashed : public DecoderOnly {
    public:
     using DecoderOnly::DecoderOnly;
-    Tensor row_logits(const Batch& batch, const Tensor& rows_N, Forward& run) override { return DecoderOnly::row_logits(batch, rows_N, run).tanh(); }
+    Tensor row_logits(const Batch& batch, const Tensor& rows_N, Forward& run) override {
+      return DecoderOnly::row_logits(batch, rows_N, run).tanh();
+    }
   };
   DecoderOnlyOptions small;
   small.d_model = 16;
   small.decoder.layers = 1;
   const auto squashed = std::make_shared<Squashed>(small, task.context());
   fill(*squashed);
-  CHECK_THROWS_WITH(score(*squashed, task), ContainsSubstring("lrp: expected operations with a rule of relevance, got TanhBackward0 in the output"));
+  CHECK_THROWS_WITH(
+      score(*squashed, task),
+      ContainsSubstring("lrp: expected operations with a rule of relevance, got TanhBackward0 in the output"));
 
   /// Passes that change what is seen on the way stand for entries without a rule.
   struct Changed : DecoderOnly {
     using DecoderOnly::DecoderOnly;
     At where = At::z;
     Tensor row_logits(const Batch& batch, const Tensor& rows_N, Forward& run) override {
-      LambdaTap squares([this](At at, Site) { return at == where; }, [](At, Site, Tensor value) { return value * value; });
+      LambdaTap squares([this](At at, Site) { return at == where; },
+                        [](At, Site, Tensor value) { return value * value; });
       run.taps.insert(run.taps.begin(), &squares);
       auto logits = DecoderOnly::row_logits(batch, rows_N, run);
       run.taps.erase(run.taps.begin());
@@ -268,7 +290,10 @@ TEST_CASE("relevance is refused with its place where tokens are routed, and wher
   refused_at(At::residual_out, "in decoder.layers.0 (feed_forward headlab::ReluFeedForward, its norm and residual)");
 }
 
-TEST_CASE("of four heads, three of which see their own token alone, the one that can look back has the most relevance: a spec", "[heads][run][paper-22]") {
+TEST_CASE(
+    "of four heads, three of which see their own token alone, the one that can look back has the most relevance: a "
+    "spec",
+    "[heads][run][paper-22]") {
   const test::Folder folder;
   const auto spec = folder.write("x.json", R"spec({
     "name": "planted",
@@ -290,7 +315,8 @@ TEST_CASE("of four heads, three of which see their own token alone, the one that
                 "above": "max(one.heads.dec.self.0.0, one.heads.dec.self.0.1, one.heads.dec.self.0.3)"},
                {"claim": "the same scores rank alike", "that": "again.agreement.score.dec.self", "equals": 1},
                {"claim": "either way round", "that": "again.agreement.one.all", "equals": "one.agreement.score.all", "within": 1e-9}]})spec");
-  const auto done = test::run_program({"run", spec.string(), "--out", (folder.path() / "runs").string(), "--threads", "1", "--quiet"});
+  const auto done = test::run_program(
+      {"run", spec.string(), "--out", (folder.path() / "runs").string(), "--threads", "1", "--quiet"});
   INFO(done.out << done.err);
   CHECK(done.code == 0);
 }

@@ -63,7 +63,8 @@ std::vector<double> part(const std::vector<std::vector<double>>& rows, double th
 }
 
 /// Norms of the rows [from, from + units * width) of a matrix, or of its columns, by unit.
-std::vector<std::vector<double>> rows_of(const Tensor& matrix, int64_t from, int64_t units, int64_t width, bool columns = false) {
+std::vector<std::vector<double>> rows_of(const Tensor& matrix, int64_t from, int64_t units, int64_t width,
+                                         bool columns = false) {
   const auto m = (columns ? matrix.t() : matrix).detach().to(torch::kFloat64).contiguous();
   std::vector<std::vector<double>> rows(static_cast<std::size_t>(units));
   for (int64_t u = 0; u < units; ++u)
@@ -77,14 +78,16 @@ std::vector<std::vector<double>> rows_of(const Tensor& matrix, int64_t from, int
 
 }  // namespace
 
-TEST_CASE("the magnitude profile is the excess of its formula, by loops; shared rows count by equal shares", "[heads][paper-44]") {
+TEST_CASE("the magnitude profile is the excess of its formula, by loops; shared rows count by equal shares",
+          "[heads][paper-44]") {
   for (const int64_t groups : {16, 4}) {
     CAPTURE(groups);
     auto model = one_layer(groups, 2);
     const auto parameters = model->named_parameters();
     const auto name = [&](const std::string& end) {
       for (const auto& item : parameters)
-        if (item.key().size() > end.size() && item.key().compare(item.key().size() - end.size(), end.size(), end) == 0 &&
+        if (item.key().size() > end.size() &&
+            item.key().compare(item.key().size() - end.size(), end.size(), end) == 0 &&
             item.key().find("attention") != std::string::npos)
           return item.value();
       throw std::logic_error("no " + end);
@@ -99,7 +102,8 @@ TEST_CASE("the magnitude profile is the excess of its formula, by loops; shared 
     for (std::size_t h = 0; h < 16; ++h) {
       const auto g = h / static_cast<std::size_t>(readers);
       const auto expected = q[h] + (k[g] + v[g]) / static_cast<double>(readers) + o[h];
-      CHECK(scores.heads.at({Stack::dec_self, 0, static_cast<int64_t>(h)}) == Catch::Detail::Approx(expected).margin(2e-9));
+      CHECK(scores.heads.at({Stack::dec_self, 0, static_cast<int64_t>(h)}) ==
+            Catch::Detail::Approx(expected).margin(2e-9));
       sum += expected;
     }
     CHECK(sum > 0.1);  // something stands out
@@ -128,17 +132,23 @@ TEST_CASE("heads with planted rows that stand out come first, whatever the scale
     CHECK(names_of(select_heads(model->heads(), scores, select)) == names_of(sorted_set(planted)));
     const torch::NoGradGuard no_grad;
     for (auto& parameter : model->parameters()) parameter.mul_(8);
-    for (const auto& [head, score] : profile(*model).heads) CHECK(score == Catch::Detail::Approx(scores.heads.at(head)).epsilon(1e-5).margin(1e-12));
+    for (const auto& [head, score] : profile(*model).heads)
+      CHECK(score == Catch::Detail::Approx(scores.heads.at(head)).epsilon(1e-5).margin(1e-12));
   }
 }
 
-TEST_CASE("of heads without a row that stands out the one with the smaller output comes first, and equal rows divide by nothing", "[heads][paper-44]") {
+TEST_CASE(
+    "of heads without a row that stands out the one with the smaller output comes first, and equal rows divide by "
+    "nothing",
+    "[heads][paper-44]") {
   auto model = one_layer(16, 3);
   const torch::NoGradGuard no_grad;
   for (auto& parameter : model->parameters()) parameter.fill_(0.5);
-  for (const auto& [site, mixer] : model->mixers()) mixer->named_parameters()["mix.weight"].narrow(1, 5 * 16, 16).fill_(0.25);
+  for (const auto& [site, mixer] : model->mixers())
+    mixer->named_parameters()["mix.weight"].narrow(1, 5 * 16, 16).fill_(0.25);
   const auto scores = profile(*model, 1e9);
-  const auto least = std::min_element(scores.heads.begin(), scores.heads.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto least = std::min_element(scores.heads.begin(), scores.heads.end(),
+                                      [](const auto& a, const auto& b) { return a.second < b.second; });
   CHECK(to_string(least->first) == "dec.self.0.5");
   for (const auto& [head, score] : scores.heads) CHECK((score > 0 && score < 1e-8));
 }
@@ -159,7 +169,8 @@ TEST_CASE("the norm of a head is that of its parts of the matrices", "[heads][pa
       CHECK(scores.heads.at({site.stack, site.layer, h}) == Catch::Detail::Approx(expected));
     }
   }
-  model->keep(without(model->heads(), parse_heads({"enc.self.0.0", "dec.cross.0.0", "dec.cross.0.1", "dec.cross.0.2", "dec.cross.0.3"})));
+  model->keep(without(model->heads(), parse_heads({"enc.self.0.0", "dec.cross.0.0", "dec.cross.0.1", "dec.cross.0.2",
+                                                   "dec.cross.0.3"})));
   const auto left = norms(*model);
   CHECK(left.heads.size() == 19);
   CHECK(left.heads.at({Stack::enc_self, 0, 1}) == Catch::Detail::Approx(scores.heads.at({Stack::enc_self, 0, 1})));

@@ -47,15 +47,19 @@ TEST_CASE("scores by example are at least those by batch, and layer-normalised o
   const DefaultDtype in_double(torch::kFloat64);
   const ToyTask task({5, 7, 6});
   auto model = toy_model(task);
-  const auto by_batch = gradient("batch", "none").score(*model, task, 0), by_example = gradient("example", "none").score(*model, task, 0);
+  const auto by_batch = gradient("batch", "none").score(*model, task, 0),
+             by_example = gradient("example", "none").score(*model, task, 0);
   for (const auto& [head, score] : by_batch.heads) CHECK(3 * by_example.heads.at(head) >= score * (1 - 1e-9));
   std::map<Site, double> norm;
-  for (const auto& [head, score] : gradient("example", "layer").score(*model, task, 0).heads) norm[head.site()] += score * score;
+  for (const auto& [head, score] : gradient("example", "layer").score(*model, task, 0).heads)
+    norm[head.site()] += score * score;
   CHECK(norm.size() == 6);
   for (const auto& [site, square] : norm) CHECK(square == Approx(1));
 }
 
-TEST_CASE("score-twice: scoring twice gives the same, leaves no gradient and no mode behind, and works on a pruned model", "[cases]") {
+TEST_CASE(
+    "score-twice: scoring twice gives the same, leaves no gradient and no mode behind, and works on a pruned model",
+    "[cases]") {
   const ToyTask task({5, 7, 6});
   auto model = toy_model(task);
   model->train();
@@ -63,7 +67,8 @@ TEST_CASE("score-twice: scoring twice gives the same, leaves no gradient and no 
   CHECK((gradient("example", "layer").score(*model, task, 0).heads == first.heads));
   CHECK(model->is_training());
   for (const auto& parameter : model->parameters()) CHECK(!parameter.grad().defined());
-  model->keep(without(model->heads(), parse_heads({"enc.self.0.0", "enc.self.1.0", "enc.self.1.1", "enc.self.1.2", "enc.self.1.3"})));
+  model->keep(without(model->heads(),
+                      parse_heads({"enc.self.0.0", "enc.self.1.0", "enc.self.1.1", "enc.self.1.2", "enc.self.1.3"})));
   const auto pruned = gradient("example", "layer").score(*model, task, 0);
   CHECK(pruned.heads.size() == 19);
   for (const auto& [head, score] : pruned.heads) CHECK(std::isfinite(score));
@@ -87,7 +92,8 @@ TEST_CASE("ablation masks each head, the named sets and the random ones, and cha
   REQUIRE(result.sets.size() == 4);
   EvaluateOptions evaluation;
   for (const auto& row : result.each)
-    CHECK(row.metrics.at("loss") == task.evaluate(*model, evaluation, mask_scale(*model, row.heads)).metrics.at("loss"));
+    CHECK(row.metrics.at("loss") ==
+          task.evaluate(*model, evaluation, mask_scale(*model, row.heads)).metrics.at("loss"));
   CHECK(result.baseline.at("loss") == task.evaluate(*model, evaluation, {}).metrics.at("loss"));
   CHECK(result.sets[0].metrics.at("loss") ==
         task.evaluate(*model, evaluation, mask_scale(*model, parse_heads(set.heads))).metrics.at("loss"));
@@ -99,7 +105,8 @@ TEST_CASE("ablation masks each head, the named sets and the random ones, and cha
 TEST_CASE("random sets like a set have as many heads of each layer, those of sets and seeds differ") {
   const ToyTask task({5, 7, 6});
   auto model = toy_model(task);
-  const auto chosen = parse_heads({"enc.self.0.0", "enc.self.0.3", "enc.self.1.2", "dec.cross.1.0", "dec.cross.1.1", "dec.cross.1.3"});
+  const auto chosen =
+      parse_heads({"enc.self.0.0", "enc.self.0.3", "enc.self.1.2", "dec.cross.1.0", "dec.cross.1.1", "dec.cross.1.3"});
   const auto sets = sets_like(model->heads(), chosen, 20, 4);
   REQUIRE(sets.size() == 20);
   std::set<std::vector<std::string>> different;
@@ -155,7 +162,8 @@ TEST_CASE("mean-ablation puts the mean output over tokens in a head's place, by 
   Intervention by_hand;
   by_hand.taps = {&fixed};
   const auto expected = task.evaluate(*model, {}, by_hand).metrics.at("loss");
-  const auto row = std::find_if(result.each.begin(), result.each.end(), [](const auto& r) { return r.name == "dec.cross.1.2"; });
+  const auto row =
+      std::find_if(result.each.begin(), result.each.end(), [](const auto& r) { return r.name == "dec.cross.1.2"; });
   CHECK(row->metrics.at("loss") == Approx(expected).epsilon(1e-12));
   CHECK(std::abs(expected - result.baseline.at("loss")) > 1e-6);
   CHECK(result.baseline.at("loss") == task.evaluate(*model, {}, {}).metrics.at("loss"));
@@ -196,7 +204,8 @@ TEST_CASE("resampled outputs are the head's own at other tokens, the same for th
     for (int64_t t = 0; t < 7; ++t) {
       bool found = false;  // among the outputs at real tokens
       for (int64_t c = 0; c < 3; ++c)
-        for (int64_t u = 0; u < lengths[static_cast<std::size_t>(c)]; ++u) found = found || torch::allclose(made[b][1][t], own[c][1][u], 1e-12, 1e-14);
+        for (int64_t u = 0; u < lengths[static_cast<std::size_t>(c)]; ++u)
+          found = found || torch::allclose(made[b][1][t], own[c][1][u], 1e-12, 1e-14);
       CHECK(found);
       others += !torch::equal(made[b][1][t], own[b][1][t]);
     }

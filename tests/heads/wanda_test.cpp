@@ -21,12 +21,15 @@ HeadScores wanda(Model& model, const Task& task) { return WandaScorer(WandaOptio
 
 }  // namespace
 
-TEST_CASE("wanda is the size of a head's output weights by the norms of what comes in at them, without padding, by loops", "[heads]") {
+TEST_CASE(
+    "wanda is the size of a head's output weights by the norms of what comes in at them, without padding, by loops",
+    "[heads]") {
   const DefaultDtype in_double(torch::kFloat64);
   const ToyTask task({5, 7, 4});
   auto model = toy_model(task);
   fill(*model);
-  model->keep(without(model->heads(), parse_heads({"dec.cross.1.0", "enc.self.0.0", "enc.self.0.1", "enc.self.0.2", "enc.self.0.3"})));
+  model->keep(without(model->heads(),
+                      parse_heads({"dec.cross.1.0", "enc.self.0.0", "enc.self.0.1", "enc.self.0.2", "enc.self.0.3"})));
   model->train();
   const auto scores = wanda(*model, task);
   CHECK(model->is_training());
@@ -46,7 +49,8 @@ TEST_CASE("wanda is the size of a head's output weights by the norms of what com
       for (int64_t k = 0; k < 4; ++k) {
         double squares = 0, size = 0;
         for (int64_t b = 0; b < 3; ++b)
-          for (int64_t t = 0; t < lengths[static_cast<std::size_t>(b)]; ++t) squares += std::pow(seen.z.at(site)[b][position][t][k].item<double>(), 2);
+          for (int64_t t = 0; t < lengths[static_cast<std::size_t>(b)]; ++t)
+            squares += std::pow(seen.z.at(site)[b][position][t][k].item<double>(), 2);
         for (int64_t d = 0; d < 16; ++d) size += std::abs(parameters["mix.weight"][d][position * 4 + k].item<double>());
         expected += std::sqrt(squares) * size;
       }
@@ -55,7 +59,8 @@ TEST_CASE("wanda is the size of a head's output weights by the norms of what com
   }
 }
 
-TEST_CASE("wanda sees what enters the output's matrix: after gates; and the matrix as it is with what low rank adds", "[heads]") {
+TEST_CASE("wanda sees what enters the output's matrix: after gates; and the matrix as it is with what low rank adds",
+          "[heads]") {
   const DefaultDtype in_double(torch::kFloat64);
   const ToyTask task({5, 7, 4});
   DecoderOnlyOptions options;
@@ -78,7 +83,8 @@ TEST_CASE("wanda sees what enters the output's matrix: after gates; and the matr
     const torch::NoGradGuard no_grad;
     const auto parameters = added->mixers()[0].second->named_parameters();
     for (const auto* name : {"mix.up", "mix.down"}) parameters[name].normal_(0, 1, named_generator(2, name));
-    plain->mixers()[0].second->named_parameters()["mix.weight"].add_(torch::matmul(parameters["mix.up"], parameters["mix.down"]), 2);
+    plain->mixers()[0].second->named_parameters()["mix.weight"].add_(
+        torch::matmul(parameters["mix.up"], parameters["mix.down"]), 2);
   }
   const auto summed = wanda(*plain, task);
   for (const auto& [head, score] : wanda(*added, task).heads) {

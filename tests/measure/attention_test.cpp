@@ -2,9 +2,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "modules/attention/project/persistent.h"
 #include "modules/base/error.h"
 #include "modules/tensor/torch.h"
-#include "modules/attention/project/persistent.h"
 #include "src/heads/head_set.h"
 #include "src/task/translation.h"
 #include "tests/catch.h"
@@ -35,7 +35,8 @@ std::vector<int> bytes_in(const std::string& text) {
 }  // namespace
 
 TEST_CASE("attention of the report is the model's weights on short texts, with the tokens that stand there") {
-  const auto task = make_task_as<Translation>(R"({"type": "translation", "data": {"type": "grammar", "train": 300, "valid": 40, "test": 20},
+  const auto task = make_task_as<Translation>(
+      R"({"type": "translation", "data": {"type": "grammar", "train": 300, "valid": 40, "test": 20},
       "tokenizer": {"type": "bpe", "vocabulary": 300}})");
   EncoderDecoderOptions options;
   options.d_model = 16;
@@ -45,7 +46,9 @@ TEST_CASE("attention of the report is the model's weights on short texts, with t
   auto model = std::make_shared<EncoderDecoder>(options, task->context());
   fill(*model, 0.4);
   model->eval();
-  model->keep({{Stack::enc_self, {{0, 2}, {1}}}, {Stack::dec_self, {{0, 1, 2, 3}, {}}}, {Stack::dec_cross, {{3}, {0, 1, 2, 3}}}});
+  model->keep({{Stack::enc_self, {{0, 2}, {1}}},
+               {Stack::dec_self, {{0, 1, 2, 3}, {}}},
+               {Stack::dec_cross, {{3}, {0, 1, 2, 3}}}});
   AttentionMeasureOptions wanted;
   wanted.texts = 2;
   wanted.longest = 20;
@@ -71,18 +74,23 @@ TEST_CASE("attention of the report is the model's weights on short texts, with t
     model->hidden(inputs, run);
     for (const auto& [site, mixer] : model->mixers())
       for (std::size_t h = 0; h < mixer->heads().size(); ++h) {
-        const auto bytes = bytes_in(result["heads"][to_string(HeadId{site.stack, site.layer, mixer->heads()[h]})]["attention"][found].get<std::string>());
+        const auto bytes =
+            bytes_in(result["heads"][to_string(HeadId{site.stack, site.layer, mixer->heads()[h]})]["attention"][found]
+                         .get<std::string>());
         auto weights = seen.of.at(site)[0][static_cast<int64_t>(h)];
         const auto keys = site.stack == Stack::dec_self ? targets[i] : sources[i];
         weights = weights.narrow(1, weights.size(1) - keys, keys);
         REQUIRE(static_cast<int64_t>(bytes.size()) == weights.numel());
         for (int64_t t = 0; t < weights.size(0); ++t)
-          for (int64_t s = 0; s < keys; ++s) CHECK(std::abs(bytes[static_cast<std::size_t>(t * keys + s)] / 255.0 - weights[t][s].item<double>()) <= 0.5 / 255 + 1e-6);
+          for (int64_t s = 0; s < keys; ++s)
+            CHECK(std::abs(bytes[static_cast<std::size_t>(t * keys + s)] / 255.0 - weights[t][s].item<double>()) <=
+                  0.5 / 255 + 1e-6);
       }
     ++found;
   }
   wanted.longest = 1;
-  CHECK_THROWS_WITH(AttentionMeasure(wanted).measure(*model, *task, 1), ContainsSubstring("attention: no text of the valid data has at most 1 tokens"));
+  CHECK_THROWS_WITH(AttentionMeasure(wanted).measure(*model, *task, 1),
+                    ContainsSubstring("attention: no text of the valid data has at most 1 tokens"));
 }
 
 }  // namespace headlab

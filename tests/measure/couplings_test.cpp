@@ -13,14 +13,16 @@ using namespace headlab;
 namespace {
 
 std::shared_ptr<Task> pairs_of_text() {
-  return make_task(R"({"type": "translation", "data": {"type": "grammar", "train": 300, "valid": 20, "test": 20}, "tokenizer": {"type": "bpe", "vocabulary": 300}})");
+  return make_task(
+      R"({"type": "translation", "data": {"type": "grammar", "train": 300, "valid": 20, "test": 20}, "tokenizer": {"type": "bpe", "vocabulary": 300}})");
 }
 
 std::shared_ptr<EncoderDecoder> routed_model(const Task& task, int64_t iterations) {
   EncoderDecoderOptions options;
   options.d_model = 16;
   options.encoder.layers = options.decoder.layers = 1;
-  for (auto* attention : {&options.encoder.attention, &options.decoder.attention, &options.decoder.cross_attention}) attention->heads = 4;
+  for (auto* attention : {&options.encoder.attention, &options.decoder.attention, &options.decoder.cross_attention})
+    attention->heads = 4;
   options.encoder.attention.mix.choose("dynamic_capsules");
   options.encoder.attention.mix.as<DynamicCapsulesOptions>().capsules = 3;
   options.encoder.attention.mix.as<DynamicCapsulesOptions>().iterations = iterations;
@@ -40,7 +42,8 @@ CouplingsMeasureOptions first_six() {
 
 }  // namespace
 
-TEST_CASE("the entropy of couplings is a mean over tokens and input capsules, after the gates, by loops", "[paper-04][paper-45]") {
+TEST_CASE("the entropy of couplings is a mean over tokens and input capsules, after the gates, by loops",
+          "[paper-04][paper-45]") {
   const auto task = pairs_of_text();
   const auto model = routed_model(*task, 3);
   const auto result = CouplingsMeasure(first_six()).measure(*model, *task, 1);
@@ -51,18 +54,22 @@ TEST_CASE("the entropy of couplings is a mean over tokens and input capsules, af
   std::string gate, votes;
   for (const auto& name : parameters.keys()) {
     if (name.find("gate0.change") != std::string::npos) gate = name;
-    if (name.find("mix.votes") != std::string::npos && parameters[name].size(-1) == 12) votes = name;  // 3 capsules of width 4
+    if (name.find("mix.votes") != std::string::npos && parameters[name].size(-1) == 12)
+      votes = name;  // 3 capsules of width 4
   }
   for (int64_t n = 0; n < 6; ++n) {  // a text at a time: no padding
-    LambdaTap tap([](At at, Site site) { return at == At::z && site.stack == Stack::enc_self; }, [&](At, Site, Tensor z) {
-      const auto gated = z * (1 + parameters[gate]).view({1, 4, 1, 1});
-      const auto of_heads = torch::matmul(gated, parameters[votes]).transpose(1, 2).unflatten(-1, at::IntArrayRef{3, 4});
-      const auto c = DynamicRouting(3, DynamicRouting::Take::squash).route(of_heads).couplings_BTIJ[0];
-      for (int64_t t = 0; t < c.size(0); ++t)
-        for (int64_t i = 0; i < 4; ++i, ++count)
-          for (int64_t j = 0; j < 3; ++j) sum -= c[t][i][j].item<double>() * std::log(c[t][i][j].item<double>());
-      return z;
-    });
+    LambdaTap tap([](At at, Site site) { return at == At::z && site.stack == Stack::enc_self; },
+                  [&](At, Site, Tensor z) {
+                    const auto gated = z * (1 + parameters[gate]).view({1, 4, 1, 1});
+                    const auto of_heads =
+                        torch::matmul(gated, parameters[votes]).transpose(1, 2).unflatten(-1, at::IntArrayRef{3, 4});
+                    const auto c = DynamicRouting(3, DynamicRouting::Take::squash).route(of_heads).couplings_BTIJ[0];
+                    for (int64_t t = 0; t < c.size(0); ++t)
+                      for (int64_t i = 0; i < 4; ++i, ++count)
+                        for (int64_t j = 0; j < 3; ++j)
+                          sum -= c[t][i][j].item<double>() * std::log(c[t][i][j].item<double>());
+                    return z;
+                  });
     Forward run;
     run.taps = {&tap};
     model->hidden(task->batch("valid", {n}, torch::kCPU).inputs, run);
@@ -72,8 +79,10 @@ TEST_CASE("the entropy of couplings is a mean over tokens and input capsules, af
   CHECK(encoder["of_uniform"].get<double>() == Approx(sum / count / std::log(3.0)));
   CHECK(encoder["of_uniform"].get<double>() < 0.999);
   const auto& cross = result["attentions"]["dec.cross.0"];
-  CHECK(result["entropy"].get<double>() == Approx((encoder["entropy"].get<double>() + cross["entropy"].get<double>()) / 2));
-  CHECK(result["of_uniform"].get<double>() == Approx((encoder["of_uniform"].get<double>() + cross["of_uniform"].get<double>()) / 2));
+  CHECK(result["entropy"].get<double>() ==
+        Approx((encoder["entropy"].get<double>() + cross["entropy"].get<double>()) / 2));
+  CHECK(result["of_uniform"].get<double>() ==
+        Approx((encoder["of_uniform"].get<double>() + cross["of_uniform"].get<double>()) / 2));
 }
 
 TEST_CASE("after one round couplings are uniform, and a model without a routing has none", "[paper-04][paper-45]") {
@@ -83,5 +92,6 @@ TEST_CASE("after one round couplings are uniform, and a model without a routing 
   EncoderDecoderOptions options;
   options.d_model = 16;
   const auto plain = std::make_shared<EncoderDecoder>(options, task->context());
-  CHECK_THROWS_WITH(CouplingsMeasure(first_six()).measure(*plain, *task, 1), ContainsSubstring("expected a model with a mix that routes"));
+  CHECK_THROWS_WITH(CouplingsMeasure(first_six()).measure(*plain, *task, 1),
+                    ContainsSubstring("expected a model with a mix that routes"));
 }

@@ -13,7 +13,8 @@
 namespace headlab {
 namespace {
 
-const char* by_symbol = R"({"type": "generated", "exercise": {"type": "offsets", "vocabulary": 8, "length": {"min": 10, "max": 10},
+const char* by_symbol =
+    R"({"type": "generated", "exercise": {"type": "offsets", "vocabulary": 8, "length": {"min": 10, "max": 10},
     "offsets": [1, 2], "rule": "symbol"}, "train": 50, "valid": 40, "test": 5})";
 
 /// One layer of four experts, of which a token gets `k`, over embeddings alone.
@@ -44,12 +45,14 @@ nlohmann::ordered_json measured(Model& model, const Task& task, int64_t modulo =
 
 }  // namespace
 
-TEST_CASE("an expert for each class of token has all the information of the class; experts by chance have none", "[measure][paper-07]") {
+TEST_CASE("an expert for each class of token has all the information of the class; experts by chance have none",
+          "[measure][paper-07]") {
   const torch::NoGradGuard no_grad;
   const auto task = make_task(by_symbol);
   const auto model = model_for(*task, 1);
   // Embeddings say the class, the id modulo 4, and the router reads it: class c picks expert 3 - c.
-  auto table = model->named_parameters()["tokens.weight"], router = model->named_parameters()["decoder.layers.0.self_attention.gate0.weight"];
+  auto table = model->named_parameters()["tokens.weight"],
+       router = model->named_parameters()["decoder.layers.0.self_attention.gate0.weight"];
   table.zero_();
   router.zero_();
   for (int64_t id = 0; id < table.size(0); ++id) table[id][id % 4] = 1;
@@ -83,7 +86,8 @@ TEST_CASE("experts are measured where there are some", "[measure][paper-07]") {
   auto options = small_decoder_only();
   options.embedding.max_length = 64;
   DecoderOnly model(options, task->context());
-  CHECK_THROWS_WITH(measured(model, *task), ContainsSubstring("expected a model whose attention has the gate route_experts"));
+  CHECK_THROWS_WITH(measured(model, *task),
+                    ContainsSubstring("expected a model whose attention has the gate route_experts"));
 }
 
 }  // namespace headlab

@@ -13,7 +13,8 @@ namespace headlab {
 
 using Catch::Detail::Approx;
 
-TEST_CASE("measured frequencies are those of each head's table, with wavelengths, factors and their spread over heads", "[measure][paper-02]") {
+TEST_CASE("measured frequencies are those of each head's table, with wavelengths, factors and their spread over heads",
+          "[measure][paper-02]") {
   const torch::NoGradGuard no_grad;
   const ToyTask task({4, 7});
   auto self = small_attention();

@@ -30,7 +30,8 @@ std::shared_ptr<EncoderDecoder> weighed(const ToyTask& task) {
 
 }  // namespace
 
-TEST_CASE("mean importances and their KL are those of the gates over real tokens, of the heads that are there", "[measure][paper-31]") {
+TEST_CASE("mean importances and their KL are those of the gates over real tokens, of the heads that are there",
+          "[measure][paper-31]") {
   const DefaultDtype in_double(torch::kFloat64);
   const torch::NoGradGuard no_grad;
   const ToyTask task({5, 7, 4});
@@ -84,7 +85,8 @@ TEST_CASE("mean importances and their KL are those of the gates over real tokens
   CHECK(measured["kl"].get<double>() == Approx(all));
 }
 
-TEST_CASE("importances are asked of models that have them, and scores of models that have them everywhere", "[measure][paper-31]") {
+TEST_CASE("importances are asked of models that have them, and scores of models that have them everywhere",
+          "[measure][paper-31]") {
   const ToyTask task({5});
   CHECK_THROWS_WITH(ImportancesMeasure(ImportancesOptions()).measure(*toy_model(task), task, 1),
                     "importances: expected a model of which an attention has the gate dynamic_importance");

@@ -15,9 +15,11 @@
 namespace headlab {
 namespace {
 
-const char* pairs = R"({"type": "generated", "exercise": {"type": "paired_recall", "keys": 6, "values": 4, "queries": 4, "pairs": {"min": 4, "max": 4}},
+const char* pairs =
+    R"({"type": "generated", "exercise": {"type": "paired_recall", "keys": 6, "values": 4, "queries": 4, "pairs": {"min": 4, "max": 4}},
     "train": 30, "valid": 10, "test": 20})";
-const char* texts = R"({"type": "generated", "exercise": {"type": "sentiment", "length": {"min": 3, "max": 9}}, "train": 30, "valid": 10, "test": 60})";
+const char* texts =
+    R"({"type": "generated", "exercise": {"type": "sentiment", "length": {"min": 3, "max": 9}}, "train": 30, "valid": 10, "test": 60})";
 
 std::shared_ptr<DecoderOnly> sparse_model(const Task& task, int64_t active, int64_t shared) {
   auto options = small_decoder_only();
@@ -40,7 +42,9 @@ nlohmann::ordered_json kept(Model& model, const Task& task) { return KeptTokensM
 
 }  // namespace
 
-TEST_CASE("kept tokens: shares of cache, access and pairs by hand, where heads keep equally many and where one keeps all", "[measure][paper-28]") {
+TEST_CASE(
+    "kept tokens: shares of cache, access and pairs by hand, where heads keep equally many and where one keeps all",
+    "[measure][paper-28]") {
   const torch::NoGradGuard no_grad;
   const auto task = make_task(pairs);
   const auto model = sparse_model(*task, 1, 0);
@@ -67,7 +71,8 @@ TEST_CASE("kept tokens: shares of cache, access and pairs by hand, where heads k
   CHECK_THROWS_AS(kept(without, *task), UsageError);
 }
 
-TEST_CASE("heads by length: cost is sum k L^2 over H sum L^2, and texts of each length are counted and asked", "[measure][paper-33]") {
+TEST_CASE("heads by length: cost is sum k L^2 over H sum L^2, and texts of each length are counted and asked",
+          "[measure][paper-33]") {
   const torch::NoGradGuard no_grad;
   const auto task = make_task(texts);
   const auto measured = [&](bool separate) {
@@ -87,7 +92,8 @@ TEST_CASE("heads by length: cost is sum k L^2 over H sum L^2, and texts of each 
     auto result = HeadsByLengthMeasure({}).measure(*model, *task, 1);
     const auto all = task->evaluate(*model, {}, {}).metrics;
     double right = 0;
-    for (const auto& [name, one] : result["lengths"].items()) right += one["accuracy"].get<double>() * one["texts"].get<double>();
+    for (const auto& [name, one] : result["lengths"].items())
+      right += one["accuracy"].get<double>() * one["texts"].get<double>();
     CHECK(right / 60 == Approx(all.at("accuracy")));
     return result;
   };

@@ -15,7 +15,8 @@ using namespace headlab;
 namespace {
 
 std::shared_ptr<Task> phones() {
-  return make_task(R"({"type": "frames", "data": {"type": "phones", "phones": 5, "width": 5, "symbols": {"min": 2, "max": 4}, "frames": {"min": 1, "max": 3},
+  return make_task(
+      R"({"type": "frames", "data": {"type": "phones", "phones": 5, "width": 5, "symbols": {"min": 2, "max": 4}, "frames": {"min": 1, "max": 3},
                       "train": 20, "valid": 12, "test": 12}})");
 }
 
@@ -34,7 +35,8 @@ TEST_CASE("the likeness of heads is a mean over all tokens of a split, as if eac
     const torch::NoGradGuard no_grad;
     for (int64_t i = 0; i < 12; ++i) {
       std::map<Site, Tensor> seen;
-      LambdaTap tap([&](At at, Site) { return at == place_of_likeness(on); }, [&](At, Site site, Tensor value) { return seen[site] = value; });
+      LambdaTap tap([&](At at, Site) { return at == place_of_likeness(on); },
+                    [&](At, Site site, Tensor value) { return seen[site] = value; });
       Forward run;
       run.taps = {&tap};
       model->hidden(task->batch("valid", {i}, torch::kCPU).inputs, run);
@@ -58,7 +60,8 @@ TEST_CASE("the likeness of heads is a mean over all tokens of a split, as if eac
     }
     CHECK(measured["likeness"].get<double>() == Approx(mean).epsilon(1e-4));
     REQUIRE(measured["heads"].size() == pair_sums.size());
-    for (const auto& [head, sum] : pair_sums) CHECK(measured["heads"][head]["likeness"].get<double>() == Approx(sum / tokens).epsilon(1e-4));
+    for (const auto& [head, sum] : pair_sums)
+      CHECK(measured["heads"][head]["likeness"].get<double>() == Approx(sum / tokens).epsilon(1e-4));
   }
 }
 
@@ -76,7 +79,9 @@ TEST_CASE("the pull on heads is the cosine of the gradients of their own rows an
   const auto parameters = model->named_parameters();
   double mean = 0, mean_square = 0;
   for (int64_t layer = 0; layer < 2; ++layer) {
-    const auto of = [&](const std::string& name) { return parameters["encoder.layers." + std::to_string(layer) + ".self_attention." + name].grad(); };
+    const auto of = [&](const std::string& name) {
+      return parameters["encoder.layers." + std::to_string(layer) + ".self_attention." + name].grad();
+    };
     std::vector<Tensor> heads;
     for (int64_t h = 0; h < 4; ++h) {
       std::vector<Tensor> parts;

@@ -10,7 +10,8 @@
 using namespace headlab;
 
 TEST_CASE("how far maps are from the identity is 0 where they start, and sqrt of what is added squared") {
-  const auto task = make_task(R"({"type": "translation", "data": {"type": "grammar", "train": 30, "valid": 20, "test": 20}, "tokenizer": {"type": "bpe", "vocabulary": 300}})");
+  const auto task = make_task(
+      R"({"type": "translation", "data": {"type": "grammar", "train": 30, "valid": 20, "test": 20}, "tokenizer": {"type": "bpe", "vocabulary": 300}})");
   auto attention = small_attention();
   Choice knocking(adapter_catalogue, "knocking");
   knocking.as<KnockingOptions>().on = {"k", "v"};
@@ -25,7 +26,8 @@ TEST_CASE("how far maps are from the identity is 0 where they start, and sqrt of
   {
     torch::NoGradGuard no_grad;
     for (auto& item : model->named_parameters())
-      if (item.key().find("value_map") != std::string::npos) item.value()[0][1].add_(item.key().find("layers.0") != std::string::npos ? 3 : 1);
+      if (item.key().find("value_map") != std::string::npos)
+        item.value()[0][1].add_(item.key().find("layers.0") != std::string::npos ? 3 : 1);
   }
   found = MapsMeasure({}).measure(*model, *task, 1);
   CHECK(found["k"] == 0.0);

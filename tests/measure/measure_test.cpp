@@ -61,7 +61,8 @@ TEST_CASE("gradients by layer are those of the parameters, and leave none behind
   for (const auto& item : model->named_parameters())
     if (item.key().rfind("decoder.layers.1.", 0) == 0) squares += item.value().grad().square().sum().item<double>();
   CHECK(measured["layers"]["decoder"].size() == 2);
-  CHECK(std::abs(measured["layers"]["decoder"][1].get<double>() - std::sqrt(squares)) < 1e-6 * std::sqrt(squares) + 1e-9);
+  CHECK(std::abs(measured["layers"]["decoder"][1].get<double>() - std::sqrt(squares)) <
+        1e-6 * std::sqrt(squares) + 1e-9);
   const double first = measured["layers"]["encoder"][0], last = measured["layers"]["encoder"][1];
   CHECK(std::abs(measured["last_over_first"]["encoder"].get<double>() - last / first) < 1e-9);
 }

@@ -13,7 +13,8 @@
 namespace headlab {
 namespace {
 
-const char* grammar_task = R"({"type": "translation", "data": {"type": "grammar", "train": 300, "valid": 40, "test": 20},
+const char* grammar_task =
+    R"({"type": "translation", "data": {"type": "grammar", "train": 300, "valid": 40, "test": 20},
     "tokenizer": {"type": "bpe", "vocabulary": 300}})";
 
 std::shared_ptr<EncoderDecoder> model_for(const Task& task, bool bare = false, bool persistent = false) {
@@ -23,7 +24,8 @@ std::shared_ptr<EncoderDecoder> model_for(const Task& task, bool bare = false, b
   options.dropout = 0;
   if (bare) options.norm.choose("none");
   options.encoder.layers = options.decoder.layers = 1;
-  options.encoder.attention.heads = options.decoder.attention.heads = options.decoder.cross_attention.heads = bare ? 1 : 4;
+  options.encoder.attention.heads = options.decoder.attention.heads = options.decoder.cross_attention.heads =
+      bare ? 1 : 4;
   auto model = std::make_shared<EncoderDecoder>(options, task.context());
   fill(*model, 0.4);
   model->eval();
@@ -75,10 +77,12 @@ TEST_CASE("a head that is planted to look at the token before is positional", "[
   const ToyTask task({40, 45});
   auto model = model_for(task, true);
   {
-    // Without embeddings the stream is the sinusoidal positions; turned by one position they are most like those before.
+    // Without embeddings the stream is the sinusoidal positions; turned by one position they are most like those
+    // before.
     const torch::NoGradGuard no_grad;
     for (auto& item : model->named_parameters())
-      if (item.key().find("embedding") != std::string::npos || item.key().find("tokens") != std::string::npos) item.value().zero_();
+      if (item.key().find("embedding") != std::string::npos || item.key().find("tokens") != std::string::npos)
+        item.value().zero_();
     for (const auto& [site, mixer] : model->mixers()) {
       if (site.stack != Stack::enc_self) continue;
       auto parameters = mixer->named_parameters();
@@ -86,7 +90,8 @@ TEST_CASE("a head that is planted to look at the token before is positional", "[
       weight.zero_();
       parameters["project.bias"].zero_();
       for (int64_t i = 0; i < 8; ++i) {
-        const auto angle = std::pow(10000.0, -2.0 * static_cast<double>(i) / 16), c = std::cos(angle), s = std::sin(angle);
+        const auto angle = std::pow(10000.0, -2.0 * static_cast<double>(i) / 16), c = std::cos(angle),
+                   s = std::sin(angle);
         for (int64_t j = 0; j < 2; ++j) weight[16 + 2 * i + j][2 * i + j] = 30;  // keys: the positions
         // sin(p - 1) = c sin p - s cos p, cos(p - 1) = s sin p + c cos p
         weight[2 * i][2 * i] = 30 * c;
@@ -106,7 +111,8 @@ TEST_CASE("a head that is planted to look at the token before is positional", "[
   CHECK(result["positional"] >= 1);
 }
 
-TEST_CASE("relations and rare words that heads look at are counted as loops over the weights count them", "[roles][paper-22]") {
+TEST_CASE("relations and rare words that heads look at are counted as loops over the weights count them",
+          "[roles][paper-22]") {
   const DefaultDtype in_double(torch::kFloat64);
   const auto task = make_task_as<Translation>(grammar_task);
   auto model = model_for(*task);
@@ -146,7 +152,10 @@ TEST_CASE("relations and rare words that heads look at are counted as loops over
         if (tree.relation[word] != "nsubj") continue;
         ++pairs;
         ++by_offset[tree.parent[word] - static_cast<int64_t>(word)];
-        const auto at = [&](int64_t w) { return tree.word_at[static_cast<std::size_t>(place[static_cast<std::size_t>(tree.first[static_cast<std::size_t>(w)])])]; };
+        const auto at = [&](int64_t w) {
+          return tree.word_at[static_cast<std::size_t>(
+              place[static_cast<std::size_t>(tree.first[static_cast<std::size_t>(w)])])];
+        };
         to_head += at(static_cast<int64_t>(word)) == tree.parent[word];
         to_subject += at(tree.parent[word]) == static_cast<int64_t>(word);
       }
@@ -159,9 +168,12 @@ TEST_CASE("relations and rare words that heads look at are counted as loops over
       return static_cast<double>(largest);
     };
     CHECK(head["offset_share"].get<double>() == Catch::Detail::Approx(most(offsets) / static_cast<double>(tokens)));
-    CHECK(head["rare_share"].get<double>() == Catch::Detail::Approx(static_cast<double>(rare) / static_cast<double>(tokens)));
-    CHECK(head["relation_accuracy"].get<double>() == Catch::Detail::Approx(static_cast<double>(std::max(to_head, to_subject)) / static_cast<double>(pairs)));
-    CHECK(head["relation_by_offset"].get<double>() == Catch::Detail::Approx(most(by_offset) / static_cast<double>(pairs)));
+    CHECK(head["rare_share"].get<double>() ==
+          Catch::Detail::Approx(static_cast<double>(rare) / static_cast<double>(tokens)));
+    CHECK(head["relation_accuracy"].get<double>() ==
+          Catch::Detail::Approx(static_cast<double>(std::max(to_head, to_subject)) / static_cast<double>(pairs)));
+    CHECK(head["relation_by_offset"].get<double>() ==
+          Catch::Detail::Approx(most(by_offset) / static_cast<double>(pairs)));
     CHECK(pairs >= 12);
   }
   CHECK(result["heads"].size() == 12);
@@ -179,7 +191,8 @@ TEST_CASE("persistent vectors change no role: they are no tokens, and leave the 
   }
   RolesOptions options;
   options.limit = 12;
-  const auto expected = RolesMeasure(options).measure(*plain, *task, 0), got = RolesMeasure(options).measure(*persistent, *task, 0);
+  const auto expected = RolesMeasure(options).measure(*plain, *task, 0),
+             got = RolesMeasure(options).measure(*persistent, *task, 0);
   for (int64_t h = 0; h < 4; ++h) {  // of the first layer, whose tokens are the same
     const auto head = "enc.self.0." + std::to_string(h);
     CHECK(got["heads"][head] == expected["heads"][head]);

@@ -11,12 +11,11 @@
 
 using namespace headlab;
 
-namespace {
-
-}  // namespace
+namespace {}  // namespace
 
 TEST_CASE("the reach of a head is how many weights stand out, over queries that see enough, by loops", "[paper-52]") {
-  const auto task = make_task(R"({"type": "translation", "data": {"type": "grammar", "train": 300, "valid": 20, "test": 20}, "tokenizer": {"type": "bpe", "vocabulary": 300}})");
+  const auto task = make_task(
+      R"({"type": "translation", "data": {"type": "grammar", "train": 300, "valid": 20, "test": 20}, "tokenizer": {"type": "bpe", "vocabulary": 300}})");
   EncoderDecoderOptions options;
   options.d_model = 16;
   options.encoder.layers = options.decoder.layers = 1;
@@ -57,5 +56,6 @@ TEST_CASE("the reach of a head is how many weights stand out, over queries that 
   }
   CHECK(result["support"].get<double>() == Approx(mean));
   wanted.least = 500;
-  CHECK_THROWS_WITH(SupportMeasure(wanted).measure(*model, *task, 1), ContainsSubstring("support: no query sees 500 keys"));
+  CHECK_THROWS_WITH(SupportMeasure(wanted).measure(*model, *task, 1),
+                    ContainsSubstring("support: no query sees 500 keys"));
 }

@@ -83,7 +83,8 @@ TEST_CASE("the mass on tags and offsets is what loops over texts give", "[paper-
 }
 
 TEST_CASE("tags are asked of the task that knows them", "[paper-52]") {
-  const auto task = make_task(R"({"type": "translation", "data": {"type": "grammar", "train": 60, "valid": 20, "test": 20}, "tokenizer": {"type": "bpe", "vocabulary": 200}})");
+  const auto task = make_task(
+      R"({"type": "translation", "data": {"type": "grammar", "train": 60, "valid": 20, "test": 20}, "tokenizer": {"type": "bpe", "vocabulary": 200}})");
   EncoderDecoderOptions options;
   options.d_model = 16;
   const auto model = std::make_shared<EncoderDecoder>(options, task->context());

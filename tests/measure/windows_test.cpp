@@ -55,7 +55,8 @@ TEST_CASE("measured windows are those of the heads that are there, in self-atten
   CHECK(before["layers"]["enc.self.0"] == 0.2);
   CHECK(before["layers"]["dec.self.0"] == 1.0);
   CHECK(before["acr"].get<double>() == Catch::Detail::Approx(0.6));
-  model->named_buffers()["decoder.layers.0.self_attention.gate0.window"].copy_(torch::tensor({1, 5, 5, 1}, torch::kLong));
+  model->named_buffers()["decoder.layers.0.self_attention.gate0.window"].copy_(
+      torch::tensor({1, 5, 5, 1}, torch::kLong));
   model->keep({{Stack::enc_self, {{}, {}}}, {Stack::dec_self, {{1, 3}, {0}}}, {Stack::dec_cross, {{0}, {0}}}});
   const auto after = WindowsMeasure(of_longest).measure(*model, task, 1);
   CHECK(after["layers"].size() == 2);

@@ -36,7 +36,8 @@ TEST_CASE("sinusoidal positions are sines and cosines of geometric wavelengths")
     const auto table = positions.at(torch::arange(64));
     for (const int64_t p : {0, 1, 17, 63})
       for (int64_t c = 0; c < D; ++c) {
-        const auto angle = static_cast<double>(p) * std::pow(500.0, -static_cast<double>(c - c % 2) / static_cast<double>(D));
+        const auto angle =
+            static_cast<double>(p) * std::pow(500.0, -static_cast<double>(c - c % 2) / static_cast<double>(D));
         CHECK(table[p][c].item<double>() == Approx(c % 2 == 0 ? std::sin(angle) : std::cos(angle)).margin(1e-12));
       }
   }
@@ -220,7 +221,9 @@ TEST_CASE("RMS norm is gamma x / sqrt(mean of squares + epsilon), and gamma = th
       double squares = 0;
       for (int64_t d = 0; d < 7; ++d) squares += x[b][t][d].item<double>() * x[b][t][d].item<double>();
       for (int64_t d = 0; d < 7; ++d)
-        CHECK(y[b][t][d].item<double>() == Approx(gamma[d].item<double>() * x[b][t][d].item<double>() / std::sqrt(squares / 7 + 0.1)).epsilon(1e-12));
+        CHECK(
+            y[b][t][d].item<double>() ==
+            Approx(gamma[d].item<double>() * x[b][t][d].item<double>() / std::sqrt(squares / 7 + 0.1)).epsilon(1e-12));
     }
   gamma.fill_(std::sqrt(x[1][2].square().mean().item<double>() + 0.1));
   CHECK(difference(norm->normalise(x[1][2]), x[1][2]) < 1e-12);
@@ -279,19 +282,22 @@ TEST_CASE("epsilon bounds the gain of every norm for inputs that hardly differ")
 
 TEST_CASE("pre-norm adds f(norm(x)), post-norm norms x + f(x), sandwich adds norm(f(norm(x)))") {
   DefaultDtype guard(torch::kFloat64);
-  SublayerNorms both{std::make_shared<LayerNorm>(LayerNormOptions(), 6), std::make_shared<LayerNorm>(LayerNormOptions(), 6)};
+  SublayerNorms both{std::make_shared<LayerNorm>(LayerNormOptions(), 6),
+                     std::make_shared<LayerNorm>(LayerNormOptions(), 6)};
   fill(*both.norm, 0.2);
   fill(*both.after, 0.6);
   auto& norm = *both.norm;
   const auto x = noise({2, 3, 6}, "x");
   const auto f = [](const Tensor& y) { return y.sin(); };
-  const auto pre = residuals().make(Choice(residual_catalogue, "pre")), post = residuals().make(Choice(residual_catalogue, "post"));
+  const auto pre = residuals().make(Choice(residual_catalogue, "pre")),
+             post = residuals().make(Choice(residual_catalogue, "post"));
   const auto sandwich = residuals().make(Choice(residual_catalogue, "sandwich"));
   const SublayerDropout dropout{0.5, "element"};
   Forward run;
   CHECK(torch::equal(pre->join(x, both, dropout, false, f, run), x + norm.normalise(x).sin()));
   CHECK(torch::equal(post->join(x, both, dropout, false, f, run), norm.normalise(x + x.sin())));
-  CHECK(torch::equal(sandwich->join(x, both, dropout, false, f, run), x + both.after->normalise(norm.normalise(x).sin())));
+  CHECK(torch::equal(sandwich->join(x, both, dropout, false, f, run),
+                     x + both.after->normalise(norm.normalise(x).sin())));
   CHECK(difference(both.after->normalise(x), norm.normalise(x)) > 0.01);
   CHECK(pre->final_norm());
   CHECK(!post->final_norm());
@@ -306,8 +312,8 @@ TEST_CASE("dropout keeps the expectation and the rate, for each kind and place")
   const auto ones = [](const Tensor& x) { return torch::ones_like(x); };
   torch::manual_seed(5);
   for (const auto& kind : dropout_kinds()) {
-    // Numbers that fall together count once: 200 x 40 x 50 draws, 200 x 40, 200 x 50. A mean of n draws that are 0 or 1/0.7
-    // has the deviation sqrt(0.3 / 0.7 / n), a share of zeros sqrt(0.3 * 0.7 / n); five of each.
+    // Numbers that fall together count once: 200 x 40 x 50 draws, 200 x 40, 200 x 50. A mean of n draws that are 0 or
+    // 1/0.7 has the deviation sqrt(0.3 / 0.7 / n), a share of zeros sqrt(0.3 * 0.7 / n); five of each.
     const double n = kind == "element" ? 400000 : kind == "token" ? 8000 : 10000;
     for (const std::string place : {"pre", "post", "sandwich"}) {
       INFO(kind << ", " << place);
@@ -380,7 +386,8 @@ TEST_CASE("a feed-forward network equals two convolutions of width 1, and knows 
     CHECK(difference(network->feed(x), expected) < 1e-12);
     CHECK(difference(network->feed(x.flip(1)), network->feed(x).flip(1)) < 1e-12);
   }
-  CHECK(feed_forwards().make(Choice(feed_forward_catalogue, "relu"), 6)->named_parameters()["inner.weight"].size(0) == 24);
+  CHECK(feed_forwards().make(Choice(feed_forward_catalogue, "relu"), 6)->named_parameters()["inner.weight"].size(0) ==
+        24);
 }
 
 TEST_CASE("SwiGLU equals gated convolutions of width 1, and knows no positions") {
@@ -420,19 +427,30 @@ TEST_CASE("a layer without a feed-forward network is its attention alone, with n
     LayerParts parts;
     parts.attention = small_attention();
     parts.feed_forward.choose("none");
-    const auto layer = std::make_shared<Layer>(NoOptions(), BlockPlace{style, Stack::dec_self, 0, parts, small_width, std::nullopt, std::nullopt});
+    const auto layer = std::make_shared<Layer>(
+        NoOptions(), BlockPlace{style, Stack::dec_self, 0, parts, small_width, std::nullopt, std::nullopt});
     fill(*layer);
     layer->eval();
     for (const auto& item : layer->named_parameters()) CHECK(item.key().rfind("self_attention", 0) == 0);
     Forward run;
-    StackCall call{.positions = torch::arange(5), .self = causal(), .memory_BSD = {}, .cross = {}, .memory_positions = {}, .state = nullptr, .run = run};
+    StackCall call{.positions = torch::arange(5),
+                   .self = causal(),
+                   .memory_BSD = {},
+                   .cross = {},
+                   .memory_positions = {},
+                   .state = nullptr,
+                   .run = run};
     const auto children = layer->named_children();
     const auto attention = std::dynamic_pointer_cast<Attention>(children["self_attention"]);
-    const SublayerNorms norms{std::dynamic_pointer_cast<Norm>(children["self_attention_norm"]),
-                              residual == "sandwich" ? std::dynamic_pointer_cast<Norm>(children["self_attention_norm_after"]) : nullptr};
-    const auto expected = residuals().make(style.residual)->join(x, norms, {}, false, [&](const Tensor& of) {
-      return attention->forward(call_of(of, run, causal()));
-    }, run);
+    const SublayerNorms norms{
+        std::dynamic_pointer_cast<Norm>(children["self_attention_norm"]),
+        residual == "sandwich" ? std::dynamic_pointer_cast<Norm>(children["self_attention_norm_after"]) : nullptr};
+    const auto expected =
+        residuals()
+            .make(style.residual)
+            ->join(
+                x, norms, {}, false, [&](const Tensor& of) { return attention->forward(call_of(of, run, causal())); },
+                run);
     CHECK(torch::equal(layer->forward(x, call), expected));
     CHECK(layer->flops(5, 0, true) == attention->flops(5, 5, true));
   }
@@ -446,8 +464,10 @@ TEST_CASE("a feed-forward network drops inner units at its rate, in training alo
     auto network = feed_forwards().make(choice, 3);
     initialise(*network, 1);
     torch::NoGradGuard no_grad;
-    // With positive rows, inner units are all alive; an outer layer that sums the units of one half counts what is left.
-    for (auto& item : network->named_parameters()) item.value().fill_(item.key().find("weight") != std::string::npos ? 1.0 : 0.0);
+    // With positive rows, inner units are all alive; an outer layer that sums the units of one half counts what is
+    // left.
+    for (auto& item : network->named_parameters())
+      item.value().fill_(item.key().find("weight") != std::string::npos ? 1.0 : 0.0);
     const auto x = torch::ones({1, 200, 3});
     network->eval();
     const auto full = network->feed(x);
@@ -455,7 +475,8 @@ TEST_CASE("a feed-forward network drops inner units at its rate, in training alo
     network->train();
     torch::manual_seed(3);
     const auto kept = network->feed(x) / full;
-    // 200 sums of 2000 units that are 0 or 4/3: mean 1, deviation of a sum sqrt(1/3 / 2000) = 0.0129, of their mean 0.00091.
+    // 200 sums of 2000 units that are 0 or 4/3: mean 1, deviation of a sum sqrt(1/3 / 2000) = 0.0129, of their mean
+    // 0.00091.
     CHECK(std::abs(kept.select(-1, 0).mean().item<double>() - 1) < 0.0046);
     CHECK(kept.select(-1, 0).std().item<double>() == Approx(0.0129).epsilon(0.25));
   }
@@ -469,10 +490,12 @@ TEST_CASE("label smoothing is LibTorch's, summed over tokens, with its gradient"
   for (const double epsilon : {0.0, 0.1, 0.5}) {
     auto mine = noise({4, 7}, "logits").requires_grad_(), its = mine.detach().clone().requires_grad_();
     const auto loss = smoothed_cross_entropy(mine, target, epsilon);
-    const auto expected = F::cross_entropy(its, target, F::CrossEntropyFuncOptions().label_smoothing(epsilon).reduction(torch::kSum));
+    const auto expected =
+        F::cross_entropy(its, target, F::CrossEntropyFuncOptions().label_smoothing(epsilon).reduction(torch::kSum));
     CHECK(loss.tokens == 4);
     CHECK(difference(loss.sum, expected) < 1e-12);
-    CHECK(difference(loss.nll_sum, F::cross_entropy(its, target, F::CrossEntropyFuncOptions().reduction(torch::kSum))) < 1e-12);
+    CHECK(difference(loss.nll_sum, F::cross_entropy(its, target, F::CrossEntropyFuncOptions().reduction(torch::kSum))) <
+          1e-12);
     CHECK(!loss.nll_sum.requires_grad());
     (loss.sum * 3).backward();
     (expected * 3).backward();

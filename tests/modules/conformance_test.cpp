@@ -8,11 +8,11 @@
 #include "modules/attention/gate/diversity.h"
 #include "modules/attention/gate/dynamic_importance.h"
 #include "modules/attention/gate/hard_concrete.h"
-#include "modules/attention/gate/role_masks.h"
 #include "modules/attention/gate/heads_by_length.h"
 #include "modules/attention/gate/l0_round.h"
 #include "modules/attention/gate/native_sparse.h"
 #include "modules/attention/gate/random_windows.h"
+#include "modules/attention/gate/role_masks.h"
 #include "modules/attention/gate/route_experts.h"
 #include "modules/attention/gate/scalar.h"
 #include "modules/attention/gate/shuffled_windows.h"
@@ -27,28 +27,28 @@
 #include "modules/attention/position/offset.h"
 #include "modules/attention/position/rope.h"
 #include "modules/attention/position/transformer_xl.h"
+#include "modules/attention/project/collaborative.h"
 #include "modules/attention/project/decoupled.h"
 #include "modules/attention/project/fuse_groups.h"
-#include "modules/attention/project/knocking.h"
-#include "modules/attention/project/collaborative.h"
 #include "modules/attention/project/head_embeddings.h"
+#include "modules/attention/project/knocking.h"
 #include "modules/attention/project/mix_heads.h"
 #include "modules/attention/project/persistent.h"
 #include "modules/attention/project/simulated.h"
 #include "modules/attention/project/standard.h"
 #include "modules/attention/weigh/additive.h"
 #include "modules/attention/weigh/dot_product.h"
+#include "modules/layer/conformer.h"
 #include "modules/mixer/heads_by_length.h"
 #include "modules/mixer/ngram.h"
 #include "modules/mixer/ngram_and_attention.h"
-#include "modules/layer/conformer.h"
 #include "src/checkpoint/safetensors.h"
 #include "src/spec/dump.h"
 #include "tests/catch.h"
-#include "tests/support/scratch.h"
-#include "tests/support/skip.h"
 #include "tests/support/models.h"
 #include "tests/support/operators.h"
+#include "tests/support/scratch.h"
+#include "tests/support/skip.h"
 
 namespace headlab {
 namespace {
@@ -57,15 +57,15 @@ namespace {
 
 /// What can't be asked of a row, and why; empty: it is asked.
 struct Exempt {
-  std::string cross = {};         // why the entry stands in self-attentions alone
-  std::string picks = {};         // why a rounded input may give something else
-  std::string equal_bits = {};    // why causality holds to rounding only
-  std::string gradients = {};     // why differences of the output are not the gradients
-  std::string z_dot_grad_z = {};  // why z . dL/dz before the gates is not the gradient of a head's scale
-  std::string zeroed = {};        // why zeros in the place of some heads' z are not these heads scaled by 0
-  std::string shares = {};        // why the output is no sum over heads, so that there is no share of each
-  std::string axes = {};          // why no stretch of a parameter is told as a head's
-  std::string fused = {};         // why LibTorch's fused kernel can't do it
+  std::string cross = {};           // why the entry stands in self-attentions alone
+  std::string picks = {};           // why a rounded input may give something else
+  std::string equal_bits = {};      // why causality holds to rounding only
+  std::string gradients = {};       // why differences of the output are not the gradients
+  std::string z_dot_grad_z = {};    // why z . dL/dz before the gates is not the gradient of a head's scale
+  std::string zeroed = {};          // why zeros in the place of some heads' z are not these heads scaled by 0
+  std::string shares = {};          // why the output is no sum over heads, so that there is no share of each
+  std::string axes = {};            // why no stretch of a parameter is told as a head's
+  std::string fused = {};           // why LibTorch's fused kernel can't do it
   std::string fused_training = {};  // why not while it learns
 };
 
@@ -217,12 +217,13 @@ Choice dynamic_importance(bool rescale, double weight) {
 
 const std::string no_positions_between = "a cross-attention's queries and keys share no positions";
 const Exempt self_alone{.cross = no_positions_between};
-const Exempt routed{.equal_bits = "rows are multiplied expert by expert: how many stand in one product depends on all tokens"};
+const Exempt routed{.equal_bits =
+                        "rows are multiplied expert by expert: how many stand in one product depends on all tokens"};
 
 std::vector<Row> attention_rows() {
   std::vector<Row> rows;
-  const auto add = [&](const std::string& entry, const std::string& with, const std::function<void(AttentionOptions&)>& change,
-                       const Exempt& exempt = {}) {
+  const auto add = [&](const std::string& entry, const std::string& with,
+                       const std::function<void(AttentionOptions&)>& change, const Exempt& exempt = {}) {
     auto attention = small_attention();
     change(attention);
     const auto options = small_encoder_decoder(attention, exempt.cross.empty() ? attention : small_attention());
@@ -238,31 +239,43 @@ std::vector<Row> attention_rows() {
     add("project.standard", "values of width " + std::to_string(width), [&](A& a) { a.value_width = width; });
   for (int64_t groups : {1, 2, 4})
     add("project.grouped", std::to_string(groups) + " groups", [&](A& a) { grouped(a, groups); });
-  add("project.grouped", "2 groups, values of width 5, with rope", [](A& a) {
-    grouped(a, 2);
-    a.value_width = 5;
-    a.position.choose("rope");
-  }, self_alone);
+  add(
+      "project.grouped", "2 groups, values of width 5, with rope",
+      [](A& a) {
+        grouped(a, 2);
+        a.value_width = 5;
+        a.position.choose("rope");
+      },
+      self_alone);
   add("project.experts", "", [](A& a) { experts(a); }, routed);
-  add("project.experts", "values of width 3", [](A& a) {
-    experts(a);
-    a.value_width = 3;
-  }, routed);
+  add(
+      "project.experts", "values of width 3",
+      [](A& a) {
+        experts(a);
+        a.value_width = 3;
+      },
+      routed);
   for (const std::string op : {"add", "mul"}) add("project.head_embeddings", op, [&](A& a) { head_embeddings(a, op); });
-  add("project.head_embeddings", "mul, biases, values of width 3, with rope and persistent vectors", [](A& a) {
-    head_embeddings(a, "mul");
-    a.project.as<HeadEmbeddingsOptions>().bias = true;
-    a.value_width = 3;
-    a.position.choose("rope");
-    persistent(a);
-  }, self_alone);
-  add("project.head_embeddings", "add, biases, mixed heads, windows, with rope", [](A& a) {
-    head_embeddings(a, "add");
-    a.project.as<HeadEmbeddingsOptions>().bias = true;
-    mix_heads(a, {"k", "v"});
-    a.position.choose("rope");
-    a.gates.items = {windows({1, 3, 2, 0})};
-  }, self_alone);
+  add(
+      "project.head_embeddings", "mul, biases, values of width 3, with rope and persistent vectors",
+      [](A& a) {
+        head_embeddings(a, "mul");
+        a.project.as<HeadEmbeddingsOptions>().bias = true;
+        a.value_width = 3;
+        a.position.choose("rope");
+        persistent(a);
+      },
+      self_alone);
+  add(
+      "project.head_embeddings", "add, biases, mixed heads, windows, with rope",
+      [](A& a) {
+        head_embeddings(a, "add");
+        a.project.as<HeadEmbeddingsOptions>().bias = true;
+        mix_heads(a, {"k", "v"});
+        a.position.choose("rope");
+        a.gates.items = {windows({1, 3, 2, 0})};
+      },
+      self_alone);
   Exempt content{.fused_training = "the kernel sends no gradient through a bias, and content biases learn"};
   add("project.collaborative", "", [](A& a) { collaborative(a); }, content);
   add("project.collaborative", "no biases, divided by 2, values of width 3, with persistent vectors", [](A& a) {
@@ -274,79 +287,108 @@ std::vector<Row> attention_rows() {
     persistent(a);
   });
   content.cross = no_positions_between;
-  add("project.collaborative", "blocks, mixed heads, windows, with rope", [](A& a) {
-    collaborative(a, [](auto& own) { own.init = "blocks"; });
-    a.head_width = 8;
-    mix_heads(a, {"k", "v"});
-    a.position.choose("rope");
-    a.gates.items = {windows({1, 3, 2, 0})};
-  }, content);
-  add("project.collaborative", "beside relative positions and a norm of each head", [](A& a) {
-    collaborative(a);
-    a.position.choose("transformer_xl");
-    a.gates.items = {gate("head_norm")};
-  }, [&] {
-    auto normed = content;
-    normed.z_dot_grad_z = "the norm undoes a scale of z: the gradient before it is not the one after";
-    return normed;
-  }());
+  add(
+      "project.collaborative", "blocks, mixed heads, windows, with rope",
+      [](A& a) {
+        collaborative(a, [](auto& own) { own.init = "blocks"; });
+        a.head_width = 8;
+        mix_heads(a, {"k", "v"});
+        a.position.choose("rope");
+        a.gates.items = {windows({1, 3, 2, 0})};
+      },
+      content);
+  add(
+      "project.collaborative", "beside relative positions and a norm of each head",
+      [](A& a) {
+        collaborative(a);
+        a.position.choose("transformer_xl");
+        a.gates.items = {gate("head_norm")};
+      },
+      [&] {
+        auto normed = content;
+        normed.z_dot_grad_z = "the norm undoes a scale of z: the gradient before it is not the one after";
+        return normed;
+      }());
   for (const std::string cache : {"raw", "simulated"}) {
     add("project.simulated", cache, [&](A& a) { simulated(a, 2, cache); });
-    add("project.simulated", cache + ", queries of width 4, values of width 3, no bias, mixed heads, with rope", [&](A& a) {
-      simulated(a, 1, cache);
-      a.project.as<SimulatedOptions>().bias = false;
-      a.head_width = 4;
-      a.value_width = 3;
-      mix_heads(a, {"k", "v"});
-      a.position.choose("rope");
-    }, self_alone);
+    add(
+        "project.simulated", cache + ", queries of width 4, values of width 3, no bias, mixed heads, with rope",
+        [&](A& a) {
+          simulated(a, 1, cache);
+          a.project.as<SimulatedOptions>().bias = false;
+          a.head_width = 4;
+          a.value_width = 3;
+          mix_heads(a, {"k", "v"});
+          a.position.choose("rope");
+        },
+        self_alone);
   }
-  add("project.simulated", "kernel 5, windows, grouped average", [](A& a) {
-    simulated(a, 2, "simulated");
-    a.project.as<SimulatedOptions>().kernel = 5;
-    a.value_width = 4;
-    a.gates.items = {windows({1, 3, 2, 0})};
-    grouped_average(a, 2);
-  }, self_alone);
+  add(
+      "project.simulated", "kernel 5, windows, grouped average",
+      [](A& a) {
+        simulated(a, 2, "simulated");
+        a.project.as<SimulatedOptions>().kernel = 5;
+        a.value_width = 4;
+        a.gates.items = {windows({1, 3, 2, 0})};
+        grouped_average(a, 2);
+      },
+      self_alone);
   const Exempt own_units{.axes = "keys and values are units of their own, which go when no head reads them"};
   auto own_units_alone = self_alone;
   own_units_alone.axes = own_units.axes;
   add("project.decoupled", "", [](A& a) { decoupled(a, {0, 0, 1, 1}, {0, 1, 1, 1}); }, own_units);
-  add("project.decoupled", "equal maps, no bias, values of width 3", [](A& a) {
-    decoupled(a, {0, 1, 1, 0}, {0, 1, 1, 0});
-    a.project.as<DecoupledProjectOptions>().bias = false;
-    a.value_width = 3;
-  }, own_units);
-  add("project.decoupled", "knocking, mixed heads and persistent vectors over it, values of width 3, with rope and windows", [](A& a) {
-    decoupled(a, {0, 0, 1, 1}, {0, 1, 2, 0});
-    a.value_width = 3;
-    mix_heads(a, {"k", "v"});
-    a.then.items.insert(a.then.items.begin(), knocking("mlp"));
-    persistent(a);
-    a.position.choose("rope");
-    a.gates.items = {windows({1, 3, 2, 0})};
-  }, own_units_alone);
-  add("project.decoupled", "with relative positions", [](A& a) {
-    decoupled(a, {1, 0, 0, 1}, {0, 0, 1, 2});
-    a.position.choose("transformer_xl");
-  }, {.cross = no_positions_between, .axes = own_units.axes, .fused_training = "the kernel sends no gradient through a bias"});
+  add(
+      "project.decoupled", "equal maps, no bias, values of width 3",
+      [](A& a) {
+        decoupled(a, {0, 1, 1, 0}, {0, 1, 1, 0});
+        a.project.as<DecoupledProjectOptions>().bias = false;
+        a.value_width = 3;
+      },
+      own_units);
+  add(
+      "project.decoupled",
+      "knocking, mixed heads and persistent vectors over it, values of width 3, with rope and windows",
+      [](A& a) {
+        decoupled(a, {0, 0, 1, 1}, {0, 1, 2, 0});
+        a.value_width = 3;
+        mix_heads(a, {"k", "v"});
+        a.then.items.insert(a.then.items.begin(), knocking("mlp"));
+        persistent(a);
+        a.position.choose("rope");
+        a.gates.items = {windows({1, 3, 2, 0})};
+      },
+      own_units_alone);
+  add("project.decoupled", "with relative positions",
+      [](A& a) {
+        decoupled(a, {1, 0, 0, 1}, {0, 0, 1, 2});
+        a.position.choose("transformer_xl");
+      },
+      {.cross = no_positions_between,
+       .axes = own_units.axes,
+       .fused_training = "the kernel sends no gradient through a bias"});
   add("adapter.fuse_groups", "", [](A& a) { fuse_groups(a, {0, 0, 1, 1}, {0, 1, 1, 1}); });
-  add("adapter.fuse_groups", "over groups, then persistent vectors, with rope", [](A& a) {
-    grouped(a, 2);
-    fuse_groups(a, {}, {0, 1});
-    persistent(a);
-    a.position.choose("rope");
-  }, self_alone);
+  add(
+      "adapter.fuse_groups", "over groups, then persistent vectors, with rope",
+      [](A& a) {
+        grouped(a, 2);
+        fuse_groups(a, {}, {0, 1});
+        persistent(a);
+        a.position.choose("rope");
+      },
+      self_alone);
   add("adapter.mix_heads", "", [](A& a) { mix_heads(a, {"k", "v"}); });
   add("adapter.mix_heads", "2 components, keys alone", [](A& a) {
     grouped(a, 2);
     mix_heads(a, {"k"});
   });
-  add("adapter.mix_heads", "2 components, values alone, with rope", [](A& a) {
-    grouped(a, 2);
-    mix_heads(a, {"v"});
-    a.position.choose("rope");
-  }, self_alone);
+  add(
+      "adapter.mix_heads", "2 components, values alone, with rope",
+      [](A& a) {
+        grouped(a, 2);
+        mix_heads(a, {"v"});
+        a.position.choose("rope");
+      },
+      self_alone);
   add("adapter.mix_heads", "values of width 3", [](A& a) {
     mix_heads(a, {"k", "v"});
     a.value_width = 3;
@@ -356,186 +398,260 @@ std::vector<Row> attention_rows() {
     a.value_width = 3;
     a.then.items = {knocking("gate")};
   });
-  add("adapter.knocking", "then an mlp, mixed heads and persistent vectors, over groups and windows, values of width 3, with rope", [](A& a) {
-    grouped(a, 2);
-    a.value_width = 3;
-    mix_heads(a, {"k", "v"});
-    a.then.items.insert(a.then.items.begin(), {knocking("linear", {"q", "k"}), knocking("mlp")});
-    persistent(a);
-    a.position.choose("rope");
-    a.gates.items = {windows({1, 3, 2, 0})};
-  }, self_alone);
+  add(
+      "adapter.knocking",
+      "then an mlp, mixed heads and persistent vectors, over groups and windows, values of width 3, with rope",
+      [](A& a) {
+        grouped(a, 2);
+        a.value_width = 3;
+        mix_heads(a, {"k", "v"});
+        a.then.items.insert(a.then.items.begin(), {knocking("linear", {"q", "k"}), knocking("mlp")});
+        persistent(a);
+        a.position.choose("rope");
+        a.gates.items = {windows({1, 3, 2, 0})};
+      },
+      self_alone);
   add("adapter.persistent", "", [](A& a) { persistent(a); });
-  add("adapter.persistent", "over groups and windows, with rope", [](A& a) {
-    grouped(a, 2);
-    persistent(a);
-    a.position.choose("rope");
-    a.gates.items = {windows({1, 3, 2, 0})};
-  }, self_alone);
-  add("adapter.persistent", "after mixed heads, values of width 3, with alibi", [](A& a) {
-    grouped(a, 2);
-    mix_heads(a, {"k"});
-    persistent(a);
-    a.value_width = 3;
-    a.position.choose("alibi");
-  }, self_alone);
-  add("adapter.persistent", "over 2 groups, additive scores", [](A& a) {
-    grouped(a, 2);
-    persistent(a);
-    a.weigh.score.choose("additive");
-  }, {.fused = "the kernel knows dot products alone"});
+  add(
+      "adapter.persistent", "over groups and windows, with rope",
+      [](A& a) {
+        grouped(a, 2);
+        persistent(a);
+        a.position.choose("rope");
+        a.gates.items = {windows({1, 3, 2, 0})};
+      },
+      self_alone);
+  add(
+      "adapter.persistent", "after mixed heads, values of width 3, with alibi",
+      [](A& a) {
+        grouped(a, 2);
+        mix_heads(a, {"k"});
+        persistent(a);
+        a.value_width = 3;
+        a.position.choose("alibi");
+      },
+      self_alone);
+  add("adapter.persistent", "over 2 groups, additive scores",
+      [](A& a) {
+        grouped(a, 2);
+        persistent(a);
+        a.weigh.score.choose("additive");
+      },
+      {.fused = "the kernel knows dot products alone"});
   add("position.none", "", [](A&) {});
   add("position.rope", "", [](A& a) { a.position.choose("rope"); }, self_alone);
-  add("position.rope", "half of each head, ntk", [](A& a) {
-    a.head_width = 8;
-    a.position.choose("rope");
-    auto& rope = a.position.as<RopeOptions>();
-    rope.fraction = 0.5;
-    rope.scaling = "ntk";
-    rope.factor = 3;
-  }, self_alone);
-  add("position.rope", "linear", [](A& a) {
-    a.position.choose("rope");
-    a.position.as<RopeOptions>().scaling = "linear";
-    a.position.as<RopeOptions>().factor = 2;
-  }, self_alone);
+  add(
+      "position.rope", "half of each head, ntk",
+      [](A& a) {
+        a.head_width = 8;
+        a.position.choose("rope");
+        auto& rope = a.position.as<RopeOptions>();
+        rope.fraction = 0.5;
+        rope.scaling = "ntk";
+        rope.factor = 3;
+      },
+      self_alone);
+  add(
+      "position.rope", "linear",
+      [](A& a) {
+        a.position.choose("rope");
+        a.position.as<RopeOptions>().scaling = "linear";
+        a.position.as<RopeOptions>().factor = 2;
+      },
+      self_alone);
   add("position.adarope", "", [](A& a) { adarope(a); }, self_alone);
-  add("position.adarope", "a base a group, over groups and windows, values of width 3", [](A& a) {
-    grouped(a, 2);
-    a.head_width = 4;
-    a.value_width = 3;
-    adarope(a, [](auto& own) { own.learn = "base"; });
-    a.gates.items = {windows({1, 3, 2, 0})};
-  }, self_alone);
-  add("position.adarope", "one table for all beside mixed heads, scores that don't grow", [](A& a) {
-    grouped(a, 2);
-    a.head_width = 4;
-    mix_heads(a, {"k", "v"});
-    a.position.choose("adarope");
-    a.position.as<AdaRopeOptions>().share = "layer";
-  }, self_alone);
-  add("position.adarope", "a base for all of a model, which is one attention", [](A& a) {
-    grouped(a, 2);
-    a.head_width = 4;
-    adarope(a, [](auto& own) {
-      own.learn = "base";
-      own.share = "model";
-    });
-  }, self_alone);
-  add("position.adarope", "frequencies that stay, beside persistent vectors", [](A& a) {
-    a.head_width = 4;
-    persistent(a);
-    adarope(a, [](auto& own) {
-      own.learn = "none";
-      own.share = "head";
-    });
-  }, self_alone);
+  add(
+      "position.adarope", "a base a group, over groups and windows, values of width 3",
+      [](A& a) {
+        grouped(a, 2);
+        a.head_width = 4;
+        a.value_width = 3;
+        adarope(a, [](auto& own) { own.learn = "base"; });
+        a.gates.items = {windows({1, 3, 2, 0})};
+      },
+      self_alone);
+  add(
+      "position.adarope", "one table for all beside mixed heads, scores that don't grow",
+      [](A& a) {
+        grouped(a, 2);
+        a.head_width = 4;
+        mix_heads(a, {"k", "v"});
+        a.position.choose("adarope");
+        a.position.as<AdaRopeOptions>().share = "layer";
+      },
+      self_alone);
+  add(
+      "position.adarope", "a base for all of a model, which is one attention",
+      [](A& a) {
+        grouped(a, 2);
+        a.head_width = 4;
+        adarope(a, [](auto& own) {
+          own.learn = "base";
+          own.share = "model";
+        });
+      },
+      self_alone);
+  add(
+      "position.adarope", "frequencies that stay, beside persistent vectors",
+      [](A& a) {
+        a.head_width = 4;
+        persistent(a);
+        adarope(a, [](auto& own) {
+          own.learn = "none";
+          own.share = "head";
+        });
+      },
+      self_alone);
   add("position.alibi", "", [](A& a) { a.position.choose("alibi"); }, self_alone);
-  add("position.alibi", "inside, over groups and windows, values of width 3", [](A& a) {
-    grouped(a, 2);
-    a.value_width = 3;
-    a.position.choose("alibi");
-    a.position.as<AlibiOptions>().bias = "inside";
-    a.gates.items = {windows({1, 3, 2, 0})};
-  }, self_alone);
+  add(
+      "position.alibi", "inside, over groups and windows, values of width 3",
+      [](A& a) {
+        grouped(a, 2);
+        a.value_width = 3;
+        a.position.choose("alibi");
+        a.position.as<AlibiOptions>().bias = "inside";
+        a.gates.items = {windows({1, 3, 2, 0})};
+      },
+      self_alone);
   auto learning = self_alone;
   learning.fused_training = "the kernel sends no gradient through a bias";
-  add("position.alibi", "learned", [](A& a) {
-    a.position.choose("alibi");
-    a.position.as<AlibiOptions>().learned = true;
-  }, learning);
+  add(
+      "position.alibi", "learned",
+      [](A& a) {
+        a.position.choose("alibi");
+        a.position.as<AlibiOptions>().learned = true;
+      },
+      learning);
   add("position.transformer_xl", "", [](A& a) { a.position.choose("transformer_xl"); }, learning);
-  add("position.transformer_xl", "without u and v, over groups and windows", [](A& a) {
-    grouped(a, 2);
-    a.position.choose("transformer_xl");
-    a.position.as<TransformerXlOptions>().biases = false;
-    a.gates.items = {windows({1, 3, 2, 0})};
-  }, learning);
-  add("position.transformer_xl", "with persistent vectors and rounded gates", [](A& a) {
-    persistent(a);
-    a.position.choose("transformer_xl");
-    a.gates.items = {l0_round(true)};
-  }, [&] {
-    auto rounded = learning;
-    rounded.gradients = "gradients pass the rounding as if it were not there, by definition";
-    return rounded;
-  }());
+  add(
+      "position.transformer_xl", "without u and v, over groups and windows",
+      [](A& a) {
+        grouped(a, 2);
+        a.position.choose("transformer_xl");
+        a.position.as<TransformerXlOptions>().biases = false;
+        a.gates.items = {windows({1, 3, 2, 0})};
+      },
+      learning);
+  add(
+      "position.transformer_xl", "with persistent vectors and rounded gates",
+      [](A& a) {
+        persistent(a);
+        a.position.choose("transformer_xl");
+        a.gates.items = {l0_round(true)};
+      },
+      [&] {
+        auto rounded = learning;
+        rounded.gradients = "gradients pass the rounding as if it were not there, by definition";
+        return rounded;
+      }());
   add("gate.windows", "", [](A& a) { a.gates.items = {windows({2, 0, 3, 0})}; }, self_alone);
   add("gate.windows", "one for all", [](A& a) { a.gates.items = {windows({3})}; }, self_alone);
-  add("gate.windows", "uneven over groups, with rope", [](A& a) {
-    grouped(a, 2);
-    a.position.choose("rope");
-    a.gates.items = {windows({1, 3, 2, 2})};
-  }, self_alone);
-  add("position.offset", "", [](A& a) {
-    a.position.choose("offset");
-    a.position.as<OffsetOptions>().offsets = {0, 1, -1, 3};
-  }, self_alone);
-  add("position.offset", "over groups and windows", [](A& a) {
-    grouped(a, 2);
-    a.position.choose("offset");
-    a.position.as<OffsetOptions>().offsets = {0, 1, 2, 3};
-    a.gates.items = {windows({1, 3, 2, 0})};
-  }, self_alone);
+  add(
+      "gate.windows", "uneven over groups, with rope",
+      [](A& a) {
+        grouped(a, 2);
+        a.position.choose("rope");
+        a.gates.items = {windows({1, 3, 2, 2})};
+      },
+      self_alone);
+  add(
+      "position.offset", "",
+      [](A& a) {
+        a.position.choose("offset");
+        a.position.as<OffsetOptions>().offsets = {0, 1, -1, 3};
+      },
+      self_alone);
+  add(
+      "position.offset", "over groups and windows",
+      [](A& a) {
+        grouped(a, 2);
+        a.position.choose("offset");
+        a.position.as<OffsetOptions>().offsets = {0, 1, 2, 3};
+        a.gates.items = {windows({1, 3, 2, 0})};
+      },
+      self_alone);
   add("gate.random_windows", "", [](A& a) { a.gates.items = {random_windows({1, 2, 3, 0})}; }, self_alone);
-  add("gate.shuffled_windows", "over groups, with rope", [](A& a) {
-    grouped(a, 2);
-    a.position.choose("rope");
-    a.gates.items = {shuffled_windows({1, 0, 2, 2})};
-  }, self_alone);
+  add(
+      "gate.shuffled_windows", "over groups, with rope",
+      [](A& a) {
+        grouped(a, 2);
+        a.position.choose("rope");
+        a.gates.items = {shuffled_windows({1, 0, 2, 2})};
+      },
+      self_alone);
   add("gate.adaptive_windows", "", [](A& a) { a.gates.items = {adaptive_windows("none")}; }, self_alone);
   auto straight_through = self_alone;
-  straight_through.gradients = "straight-through: the gradient of a choice that the output does not show, by definition";
-  add("gate.adaptive_windows", "pairs of groups, averaged choices", [](A& a) {
-    a.gates.items = {adaptive_windows("none")};
-    a.gates.items.front().as<AdaptiveWindowsOptions>().siblings = "pairs";
-    a.gates.items.front().as<AdaptiveWindowsOptions>().index_ema = 0.15;
-  }, self_alone);
-  add("gate.adaptive_windows", "a controller that learns", [](A& a) { a.gates.items = {adaptive_windows("ste")}; }, straight_through);
+  straight_through.gradients =
+      "straight-through: the gradient of a choice that the output does not show, by definition";
+  add(
+      "gate.adaptive_windows", "pairs of groups, averaged choices",
+      [](A& a) {
+        a.gates.items = {adaptive_windows("none")};
+        a.gates.items.front().as<AdaptiveWindowsOptions>().siblings = "pairs";
+        a.gates.items.front().as<AdaptiveWindowsOptions>().index_ema = 0.15;
+      },
+      self_alone);
+  add(
+      "gate.adaptive_windows", "a controller that learns", [](A& a) { a.gates.items = {adaptive_windows("ste")}; },
+      straight_through);
   add("gate.hard_concrete", "", [](A& a) { a.gates.items = {hard_concrete()}; });
   const Exempt rounded{.gradients = "gradients pass the rounding as if it were not there, by definition"};
   add("gate.l0_round", "", [](A& a) { a.gates.items = {l0_round(true)}; }, rounded);
-  add("gate.l0_round", "not scaled, then scalar", [](A& a) { a.gates.items = {l0_round(false), gate("scalar")}; }, rounded);
+  add(
+      "gate.l0_round", "not scaled, then scalar", [](A& a) { a.gates.items = {l0_round(false), gate("scalar")}; },
+      rounded);
   add("gate.scalar", "", [](A& a) { a.gates.items = {gate("scalar")}; });
   add("gate.hard_concrete", "then scalar", [](A& a) { a.gates.items = {hard_concrete(), gate("scalar")}; });
   add("gate.scalar", "then hard_concrete", [](A& a) { a.gates.items = {gate("scalar"), hard_concrete()}; });
   add("gate.head_norm", "", [](A& a) { a.gates.items = {gate("head_norm")}; },
       {.z_dot_grad_z = "the norm undoes a scale of z: the gradient before it is not the one after"});
-  add("gate.head_norm", "values of width 3", [](A& a) {
-    a.gates.items = {gate("head_norm")};
-    a.value_width = 3;
-  }, {.z_dot_grad_z = "the norm undoes a scale of z: the gradient before it is not the one after"});
+  add("gate.head_norm", "values of width 3",
+      [](A& a) {
+        a.gates.items = {gate("head_norm")};
+        a.value_width = 3;
+      },
+      {.z_dot_grad_z = "the norm undoes a scale of z: the gradient before it is not the one after"});
   for (const auto& form : likeness_forms())
     add("gate.diversity", form + " of outputs", [&](A& a) { a.gates.items = {diversity("output", form)}; });
   add("gate.diversity", "of values, over groups", [](A& a) {
     grouped(a, 2);
     a.gates.items = {diversity("values", "cos2")};
   });
-  add("gate.diversity", "of weights, with scalar gates and windows", [](A& a) {
-    a.gates.items = {windows({2, 0, 3, 0}), gate("scalar"), diversity("weights", "cosine")};
-  }, [] {
-    auto looked_at = self_alone;
-    looked_at.fused_training = "the loss is of the weights, which the kernel does not give";
-    return looked_at;
-  }());
+  add(
+      "gate.diversity", "of weights, with scalar gates and windows",
+      [](A& a) { a.gates.items = {windows({2, 0, 3, 0}), gate("scalar"), diversity("weights", "cosine")}; },
+      [] {
+        auto looked_at = self_alone;
+        looked_at.fused_training = "the loss is of the weights, which the kernel does not give";
+        return looked_at;
+      }());
   const Exempt reads_z{.z_dot_grad_z = "importances depend on z: the gradient before the gate is not the one after",
                        .zeroed = "a head of zeros still has a part in the importances"};
-  add("gate.dynamic_importance", "over groups", [](A& a) {
-    grouped(a, 2);
-    a.gates.items = {dynamic_importance(true, 0.1)};
-  }, reads_z);
-  add("gate.dynamic_importance", "not rescaled, without its loss, values of width 3, after scalar", [](A& a) {
-    a.value_width = 3;
-    a.gates.items = {gate("scalar"), dynamic_importance(false, 0)};
-  }, reads_z);
+  add(
+      "gate.dynamic_importance", "over groups",
+      [](A& a) {
+        grouped(a, 2);
+        a.gates.items = {dynamic_importance(true, 0.1)};
+      },
+      reads_z);
+  add(
+      "gate.dynamic_importance", "not rescaled, without its loss, values of width 3, after scalar",
+      [](A& a) {
+        a.value_width = 3;
+        a.gates.items = {gate("scalar"), dynamic_importance(false, 0)};
+      },
+      reads_z);
   auto stopped = routed;
   stopped.gradients = "the sum that a weight is divided by is held fixed in the backward pass, by definition";
   add("gate.route_experts", "", [](A& a) { experts(a); }, routed);
   add("gate.route_experts", "weights divided by their sum", [](A& a) { experts(a, "detached_sum"); }, stopped);
-  add("gate.route_experts", "one of them shared", [](A& a) {
-    experts(a);
-    a.gates.items.front().as<RouteExpertsOptions>().shared = 1;
-  }, routed);
+  add(
+      "gate.route_experts", "one of them shared",
+      [](A& a) {
+        experts(a);
+        a.gates.items.front().as<RouteExpertsOptions>().shared = 1;
+      },
+      routed);
   const auto sparse = [](const std::string& balance, const std::function<void(NativeSparseOptions&)>& change = {}) {
     auto choice = gate("native_sparse");
     auto& options = choice.as<NativeSparseOptions>();
@@ -548,25 +664,35 @@ std::vector<Row> attention_rows() {
   picking.picks = "a token may pick another head";
   for (const std::string balance : {"fp", "cv", "loss_free", "none"})
     add("gate.native_sparse", balance, [&](A& a) { a.gates.items = {sparse(balance)}; }, picking);
-  add("gate.native_sparse", "places of its own for rope, one shared head with a window", [&](A& a) {
-    a.position.choose("rope");
-    a.gates.items = {sparse("fp", [](auto& o) { o.active = o.shared = 1, o.window = 2; })};
-  }, picking);
-  add("gate.native_sparse", "over groups, places in the text for rope, then scalar", [&](A& a) {
-    grouped(a, 2);
-    a.position.choose("rope");
-    a.gates.items = {sparse("fp", [](auto& o) { o.active = 1, o.positions = "global"; }), gate("scalar")};
-  }, picking);
-  add("gate.native_sparse", "over groups, places of its own, windows before it, persistent vectors", [&](A& a) {
-    grouped(a, 2);
-    persistent(a);
-    a.position.choose("rope");
-    a.gates.items = {windows({1, 3, 2, 0}), sparse("cv", [](auto& o) { o.active = 1; })};
-  }, picking);
+  add(
+      "gate.native_sparse", "places of its own for rope, one shared head with a window",
+      [&](A& a) {
+        a.position.choose("rope");
+        a.gates.items = {sparse("fp", [](auto& o) { o.active = o.shared = 1, o.window = 2; })};
+      },
+      picking);
+  add(
+      "gate.native_sparse", "over groups, places in the text for rope, then scalar",
+      [&](A& a) {
+        grouped(a, 2);
+        a.position.choose("rope");
+        a.gates.items = {sparse("fp", [](auto& o) { o.active = 1, o.positions = "global"; }), gate("scalar")};
+      },
+      picking);
+  add(
+      "gate.native_sparse", "over groups, places of its own, windows before it, persistent vectors",
+      [&](A& a) {
+        grouped(a, 2);
+        persistent(a);
+        a.position.choose("rope");
+        a.gates.items = {windows({1, 3, 2, 0}), sparse("cv", [](auto& o) { o.active = 1; })};
+      },
+      picking);
   add("mix.concatenate", "", [](A&) {});
   add("mix.concatenate", "no bias", [](A& a) { a.mix.as<ConcatenateOptions>().bias = false; });
   for (const int64_t concatenated : {1, 2, 4})
-    add("mix.grouped_average", std::to_string(concatenated) + " of 4 heads", [&](A& a) { grouped_average(a, concatenated); });
+    add("mix.grouped_average", std::to_string(concatenated) + " of 4 heads",
+        [&](A& a) { grouped_average(a, concatenated); });
   add("mix.grouped_average", "no bias, values of width 4, over groups", [](A& a) {
     grouped(a, 2);
     a.value_width = 4;
@@ -589,72 +715,93 @@ std::vector<Row> attention_rows() {
   const Exempt votes{.shares = "all heads decide what share of each goes where"};
   for (const std::string type : {"dynamic_agreement", "em_agreement", "dynamic_capsules", "em_capsules"})
     add("mix." + type, "", [&](A& a) { a.mix.choose(type); }, votes);
-  add("mix.dynamic_agreement", "2 capsules, linear maps without bias, values of width 3, over groups", [](A& a) {
-    grouped(a, 2);
-    a.value_width = 3;
-    a.mix.choose("dynamic_agreement");
-    auto& mix = a.mix.as<DynamicAgreementOptions>();
-    mix.capsules = 2;
-    mix.input = "linear";
-    mix.bias = false;
-    mix.iterations = 2;
-  }, votes);
-  add("mix.em_agreement", "8 capsules, gelu, values of width 3, after a norm of each head", [](A& a) {
-    a.value_width = 3;
-    a.gates.items = {gate("head_norm")};
-    a.mix.choose("em_agreement");
-    a.mix.as<EmAgreementOptions>().capsules = 8;
-    a.mix.as<EmAgreementOptions>().input = "gelu";
-    a.mix.as<EmAgreementOptions>().rising = true;
-  }, [&] {
-    auto normed = votes;
-    normed.z_dot_grad_z = "the norm undoes a scale of z: the gradient before it is not the one after";
-    return normed;
-  }());
-  add("mix.dynamic_capsules", "3 capsules of width 5 instead of W_O, not squashed, no bias", [](A& a) {
-    a.mix.choose("dynamic_capsules");
-    auto& mix = a.mix.as<DynamicCapsulesOptions>();
-    mix.capsules = 3;
-    mix.width = 5;
-    mix.merge = "replace";
-    mix.squash = false;
-    mix.bias = false;
-  }, votes);
-  add("mix.em_capsules", "3 capsules of width 5 instead of W_O, values of width 3, variances of at least 0.2", [](A& a) {
-    a.value_width = 3;
-    a.mix.choose("em_capsules");
-    auto& mix = a.mix.as<EmCapsulesOptions>();
-    mix.capsules = 3;
-    mix.width = 5;
-    mix.floor = 0.2;  // what is divided by small variances is rounded more than the bounds of these tests
-    mix.merge = "replace";
-  }, votes);
+  add(
+      "mix.dynamic_agreement", "2 capsules, linear maps without bias, values of width 3, over groups",
+      [](A& a) {
+        grouped(a, 2);
+        a.value_width = 3;
+        a.mix.choose("dynamic_agreement");
+        auto& mix = a.mix.as<DynamicAgreementOptions>();
+        mix.capsules = 2;
+        mix.input = "linear";
+        mix.bias = false;
+        mix.iterations = 2;
+      },
+      votes);
+  add(
+      "mix.em_agreement", "8 capsules, gelu, values of width 3, after a norm of each head",
+      [](A& a) {
+        a.value_width = 3;
+        a.gates.items = {gate("head_norm")};
+        a.mix.choose("em_agreement");
+        a.mix.as<EmAgreementOptions>().capsules = 8;
+        a.mix.as<EmAgreementOptions>().input = "gelu";
+        a.mix.as<EmAgreementOptions>().rising = true;
+      },
+      [&] {
+        auto normed = votes;
+        normed.z_dot_grad_z = "the norm undoes a scale of z: the gradient before it is not the one after";
+        return normed;
+      }());
+  add(
+      "mix.dynamic_capsules", "3 capsules of width 5 instead of W_O, not squashed, no bias",
+      [](A& a) {
+        a.mix.choose("dynamic_capsules");
+        auto& mix = a.mix.as<DynamicCapsulesOptions>();
+        mix.capsules = 3;
+        mix.width = 5;
+        mix.merge = "replace";
+        mix.squash = false;
+        mix.bias = false;
+      },
+      votes);
+  add(
+      "mix.em_capsules", "3 capsules of width 5 instead of W_O, values of width 3, variances of at least 0.2",
+      [](A& a) {
+        a.value_width = 3;
+        a.mix.choose("em_capsules");
+        auto& mix = a.mix.as<EmCapsulesOptions>();
+        mix.capsules = 3;
+        mix.width = 5;
+        mix.floor = 0.2;  // what is divided by small variances is rounded more than the bounds of these tests
+        mix.merge = "replace";
+      },
+      votes);
   add("score.dot_product", "", [](A&) {});
   add("score.dot_product", "scale 1", [](A& a) { a.weigh.score.as<DotProductOptions>().scale = 1.0; });
   const Exempt explicit_alone{.fused = "the kernel knows dot products alone"};
   add("score.additive", "", [](A& a) { a.weigh.score.choose("additive"); }, explicit_alone);
-  add("score.additive", "hidden width 5, over groups, values of width 3", [](A& a) {
-    grouped(a, 2);
-    a.value_width = 3;
-    a.weigh.score.choose("additive");
-    a.weigh.score.as<AdditiveOptions>().width = 5;
-  }, explicit_alone);
+  add(
+      "score.additive", "hidden width 5, over groups, values of width 3",
+      [](A& a) {
+        grouped(a, 2);
+        a.value_width = 3;
+        a.weigh.score.choose("additive");
+        a.weigh.score.as<AdditiveOptions>().width = 5;
+      },
+      explicit_alone);
   auto explicit_self = self_alone;
   explicit_self.fused = explicit_alone.fused;
-  add("score.additive", "with windows and alibi", [](A& a) {
-    a.weigh.score.choose("additive");
-    a.position.choose("alibi");
-    a.gates.items = {windows({2, 0, 3, 0})};
-  }, explicit_self);
+  add(
+      "score.additive", "with windows and alibi",
+      [](A& a) {
+        a.weigh.score.choose("additive");
+        a.position.choose("alibi");
+        a.gates.items = {windows({2, 0, 3, 0})};
+      },
+      explicit_self);
   add("normalise.softmax", "", [](A&) {});
   add("normalise.sparsemax", "", [](A& a) { a.weigh.normalise.choose("sparsemax"); }, explicit_alone);
-  add("normalise.sparsemax", "over groups and windows, with rope and persistent vectors", [](A& a) {
-    grouped(a, 2);
-    persistent(a);
-    a.weigh.normalise.choose("sparsemax");
-    a.position.choose("rope");
-    a.gates.items = {windows({1, 3, 2, 0})};
-  }, explicit_self);
+  add(
+      "normalise.sparsemax", "over groups and windows, with rope and persistent vectors",
+      [](A& a) {
+        grouped(a, 2);
+        persistent(a);
+        a.weigh.normalise.choose("sparsemax");
+        a.position.choose("rope");
+        a.gates.items = {windows({1, 3, 2, 0})};
+      },
+      explicit_self);
   return rows;
 }
 
@@ -714,7 +861,8 @@ std::vector<Row> model_rows() {
   });
   for (const std::string type : {"sinusoidal", "learned", "none"})
     add("added_position." + type, "", [&](O& o) { o.embedding.position.choose(type); });
-  for (const std::string type : {"pre", "post", "sandwich", "admin"}) add("residual." + type, "", [&](O& o) { o.residual.choose(type); });
+  for (const std::string type : {"pre", "post", "sandwich", "admin"})
+    add("residual." + type, "", [&](O& o) { o.residual.choose(type); });
   add("mixer.attention", "", [](O&) {});
   const auto ngram = [](int64_t n) {
     Choice choice(mixer_catalogue, "ngram");
@@ -741,7 +889,8 @@ std::vector<Row> model_rows() {
     o.decoder.per_layer = {of_decoder};
   });
   const Exempt two_kinds{.axes = "heads of two kinds have parameters of two shapes"};
-  const auto beside_ngrams = [&](const std::string& with, int64_t heads, const std::function<void(AttentionOptions&)>& change) {
+  const auto beside_ngrams = [&](const std::string& with, int64_t heads,
+                                 const std::function<void(AttentionOptions&)>& change) {
     auto options = small_encoder_decoder();
     for (auto* mixer : {&options.encoder.mixer, &options.decoder.mixer}) {
       mixer->choose("ngram_and_attention");
@@ -749,7 +898,8 @@ std::vector<Row> model_rows() {
       mixer->as<NgramAndAttentionOptions>().n = 3;
     }
     for (auto* attention : {&options.encoder.attention, &options.decoder.attention}) change(*attention);
-    rows.push_back({"mixer.ngram_and_attention", with, model_choice("encoder_decoder", options), std::nullopt, two_kinds});
+    rows.push_back(
+        {"mixer.ngram_and_attention", with, model_choice("encoder_decoder", options), std::nullopt, two_kinds});
   };
   beside_ngrams("", 2, [](auto&) {});
   beside_ngrams("one n-gram head; grouped keys, rope, windows and scalars", 1, [](auto& a) {
@@ -767,11 +917,14 @@ std::vector<Row> model_rows() {
   };
   const std::string several = "a tap is shown each length's attention in turn, and these differ in heads and widths";
   const Exempt separate{.z_dot_grad_z = several, .zeroed = several, .axes = several};
-  rows.push_back({"mixer.heads_by_length", "", model_choice("encoder_decoder", by_length([](auto&) {})), std::nullopt, separate});
-  rows.push_back({"mixer.heads_by_length", "with rope and scalar", model_choice("encoder_decoder", by_length([](auto& a) {
-                    a.position.choose("rope");
-                    a.gates.items = {gate("scalar")};
-                  })), std::nullopt, separate});
+  rows.push_back(
+      {"mixer.heads_by_length", "", model_choice("encoder_decoder", by_length([](auto&) {})), std::nullopt, separate});
+  rows.push_back({"mixer.heads_by_length", "with rope and scalar",
+                  model_choice("encoder_decoder", by_length([](auto& a) {
+                                 a.position.choose("rope");
+                                 a.gates.items = {gate("scalar")};
+                               })),
+                  std::nullopt, separate});
   add("block.transformer", "", [](O&) {});
   add("block.conformer", "", [](O& o) { o.encoder.block.choose("conformer"); });
   add("block.conformer", "kernel 3, gelu, post-norm, windows over groups", [](O& o) {
@@ -809,7 +962,10 @@ std::vector<Row> model_rows() {
   auto conformers = small_frame_encoder();
   conformers.encoder.block.choose("conformer");
   conformers.encoder.attention.gates.items = {diversity("weights", "cos2")};
-  rows.push_back({"model.frame_encoder", "conformers whose weights are kept apart", model_choice("frame_encoder", conformers), std::nullopt,
+  rows.push_back({"model.frame_encoder",
+                  "conformers whose weights are kept apart",
+                  model_choice("frame_encoder", conformers),
+                  std::nullopt,
                   {.fused_training = "the loss is of the weights, which the kernel does not give"}});
   auto untied = small_decoder_only();
   untied.embedding.tie = "none";
@@ -819,7 +975,11 @@ std::vector<Row> model_rows() {
   segmented.segments.memory = 2;
   segmented.decoder.attention.position.choose("rope");
   const std::string stops = "no gradient goes from one segment to another, by definition";
-  rows.push_back({"model.decoder_only", "by segments", model_choice("decoder_only", segmented), std::nullopt, {.gradients = stops}});
+  rows.push_back({"model.decoder_only",
+                  "by segments",
+                  model_choice("decoder_only", segmented),
+                  std::nullopt,
+                  {.gradients = stops}});
   return rows;
 }
 
@@ -835,7 +995,7 @@ const std::vector<Row>& table() {
 // Helpers -------------------------------------------------------------------------------------------------------------
 
 /// The exemptions of all entries of the row's attention, or of what stands in its place.
-std::string exemption(const Row& row, std::string Traits::* which) {
+std::string exemption(const Row& row, std::string Traits::*which) {
   if (!row.attention && row.model.type() == "encoder_decoder") {
     const auto& options = row.model.as<EncoderDecoderOptions>();
     std::string reasons;
@@ -865,7 +1025,8 @@ Tensor real(const Tensor& x_BT, const Batch& batch) {
   return x_BT.narrow(1, 0, T).index({batch.target_mask_BT});
 }
 
-std::map<std::string, Tensor> each(const std::map<std::string, Tensor>& side, const std::function<Tensor(const Tensor&)>& change) {
+std::map<std::string, Tensor> each(const std::map<std::string, Tensor>& side,
+                                   const std::function<Tensor(const Tensor&)>& change) {
   std::map<std::string, Tensor> changed;
   for (const auto& [name, tensor] : side) changed[name] = change(tensor);
   return changed;
@@ -873,14 +1034,16 @@ std::map<std::string, Tensor> each(const std::map<std::string, Tensor>& side, co
 
 Batch rows_of(const Batch& batch, const Tensor& rows) {
   const auto pick = [&](const Tensor& x) { return x.index_select(0, rows); };
-  return {pick(batch.source_BS), pick(batch.source_mask_BS), pick(batch.target_BT), pick(batch.target_mask_BT), each(batch.side, pick)};
+  return {pick(batch.source_BS), pick(batch.source_mask_BS), pick(batch.target_BT), pick(batch.target_mask_BT),
+          each(batch.side, pick)};
 }
 
 Batch padded(const Batch& batch, int64_t more) {
   const auto longer = [&](const Tensor& x) { return torch::constant_pad_nd(x, {0, more}); };
   return {longer(batch.source_BS), longer(batch.source_mask_BS), longer(batch.target_BT), longer(batch.target_mask_BT),
           each(batch.side, [&](const Tensor& x) {  // frames [B,T,F] or roles [B,S,S]
-            return x.is_floating_point() ? torch::constant_pad_nd(x, {0, 0, 0, more}, 2.0) : torch::constant_pad_nd(x, {0, more, 0, more});
+            return x.is_floating_point() ? torch::constant_pad_nd(x, {0, 0, 0, more}, 2.0)
+                                         : torch::constant_pad_nd(x, {0, more, 0, more});
           })};
 }
 
@@ -927,7 +1090,9 @@ const Precision precisions[] = {{torch::kFloat32, 2e-6, 1e-5}, {torch::kFloat64,
 const Precision& in_double = precisions[1];
 
 /// max |a - b|, over the largest |b| where that is above 1 (logits of a model without norms are large).
-double apart(const Tensor& a, const Tensor& b) { return difference(a, b) / std::max(1.0, b.abs().max().item<double>()); }
+double apart(const Tensor& a, const Tensor& b) {
+  return difference(a, b) / std::max(1.0, b.abs().max().item<double>());
+}
 
 /// Whether no row was asked before with the same options: several entries' defaults are one and the same model.
 struct Asked {
@@ -953,17 +1118,24 @@ void for_each_row(const Precision& precision, const std::function<void(const Row
 // The claims ----------------------------------------------------------------------------------------------------------
 
 TEST_CASE("every entry of every slot has a row in the conformance table", "[conformance]") {
-  std::map<std::string, std::vector<std::string>> slots{
-      {"project", projects().catalogue().names()},     {"adapter", adapters().catalogue().names()},
-      {"position", positions().catalogue().names()},   {"gate", gates().catalogue().names()},
-      {"mix", mixes().catalogue().names()},            {"score", scores().catalogue().names()},
-      {"normalise", normalisers().catalogue().names()}, {"norm", norms().catalogue().names()},
-      {"feed_forward", feed_forwards().catalogue().names()}, {"added_position", added_positions().catalogue().names()},
-      {"residual", residuals().catalogue().names()},   {"model", models().catalogue().names()},
-      {"mixer", mixers().catalogue().names()},         {"block", blocks().catalogue().names()}};
+  std::map<std::string, std::vector<std::string>> slots{{"project", projects().catalogue().names()},
+                                                        {"adapter", adapters().catalogue().names()},
+                                                        {"position", positions().catalogue().names()},
+                                                        {"gate", gates().catalogue().names()},
+                                                        {"mix", mixes().catalogue().names()},
+                                                        {"score", scores().catalogue().names()},
+                                                        {"normalise", normalisers().catalogue().names()},
+                                                        {"norm", norms().catalogue().names()},
+                                                        {"feed_forward", feed_forwards().catalogue().names()},
+                                                        {"added_position", added_positions().catalogue().names()},
+                                                        {"residual", residuals().catalogue().names()},
+                                                        {"model", models().catalogue().names()},
+                                                        {"mixer", mixers().catalogue().names()},
+                                                        {"block", blocks().catalogue().names()}};
   std::set<std::string> tried;
   for (const auto& row : table()) tried.insert(row.entry);
-  // Frames and symbols of two lengths, and no layers: tests/modules/model/frame_transcriber_test.cpp, frame_ctc_test.cpp.
+  // Frames and symbols of two lengths, and no layers: tests/modules/model/frame_transcriber_test.cpp,
+  // frame_ctc_test.cpp.
   tried.insert({"model.frame_transcriber", "model.frame_ctc"});
   for (const auto& [slot, entries] : slots)
     for (const auto& entry : entries) {
@@ -989,7 +1161,10 @@ TEST_CASE("every entry gives logits of the stated shape, for other batches and l
     Forward run;
     CHECK(shape_text(model.hidden(batch, run)) == "[3, 8, 8]");
     const auto one = torch::zeros({1}, torch::kLong);
-    const Batch small{batch.source_BS.narrow(0, 0, 1).narrow(1, 0, 1), {}, batch.target_BT.narrow(0, 0, 1).narrow(1, 0, 1), {},
+    const Batch small{batch.source_BS.narrow(0, 0, 1).narrow(1, 0, 1),
+                      {},
+                      batch.target_BT.narrow(0, 0, 1).narrow(1, 0, 1),
+                      {},
                       each(batch.side, [](const Tensor& x) {
                         const auto first = x.narrow(0, 0, 1).narrow(1, 0, 1);
                         return x.is_floating_point() ? first : first.narrow(2, 0, 1);
@@ -1035,7 +1210,8 @@ TEST_CASE("the gradients of every entry of an attention are those of differences
       std::string where;
       for (auto& item : tensors) {
         auto values = item.value().view(-1);
-        const auto gradient = item.value().grad().defined() ? item.value().grad().reshape(-1) : torch::zeros_like(values);
+        const auto gradient =
+            item.value().grad().defined() ? item.value().grad().reshape(-1) : torch::zeros_like(values);
         for (int64_t i = 0; i < values.numel(); ++i) {
           const auto before = values[i].item<double>();
           values[i] = before + step;
@@ -1057,7 +1233,8 @@ TEST_CASE("the gradients of every entry of an attention are those of differences
   }
 }
 
-TEST_CASE("the gradients of every model are those of differences, parameter by parameter, along a random direction", "[conformance]") {
+TEST_CASE("the gradients of every model are those of differences, parameter by parameter, along a random direction",
+          "[conformance]") {
   Asked asked;
   for_each_row(in_double, [&](const Row& row, Model& model, const Batch& batch) {
     if (!row.exempt.gradients.empty() || !asked.first(row)) return;
@@ -1121,7 +1298,8 @@ TEST_CASE("padding never changes what is said of real tokens", "[conformance]") 
     other_pads.source_BS = batch.source_BS.masked_fill(batch.source_mask_BS.logical_not(), 4);
     other_pads.target_BT = batch.target_BT.masked_fill(batch.target_mask_BT.logical_not(), 4);
     if (reads_frames(row))
-      other_pads.side[frames_name] = batch.side.at(frames_name).masked_fill(batch.target_mask_BT.logical_not().unsqueeze(-1), 4);
+      other_pads.side[frames_name] =
+          batch.side.at(frames_name).masked_fill(batch.target_mask_BT.logical_not().unsqueeze(-1), 4);
     CHECK(difference(real(logits_of(model, other_pads), batch), before) < 1e-12);
     // Without a mask the same tokens are seen.
     auto unmasked = batch;
@@ -1176,7 +1354,8 @@ TEST_CASE("dropout is off in evaluation and on in training", "[conformance]") {
     });
     if (row.entry == "feed_forward.none") continue;
     with([](auto& o) {
-      for (auto* ff : {&o.encoder.feed_forward, &o.decoder.feed_forward}) ff->template as<PositionWiseOptions>().dropout = 0.8;
+      for (auto* ff : {&o.encoder.feed_forward, &o.decoder.feed_forward})
+        ff->template as<PositionWiseOptions>().dropout = 0.8;
     });
   }
 }
@@ -1343,10 +1522,11 @@ TEST_CASE("a tap that looks at everything changes no bit of what the instrumente
     torch::NoGradGuard no_grad;
     LambdaTap weights([](At at, Site) { return at == At::weights; }, [](At, Site, Tensor value) { return value; });
     std::set<At> seen;
-    LambdaTap all([](At, Site) { return true; }, [&](At at, Site, Tensor value) {
-      seen.insert(at);
-      return value;
-    });
+    LambdaTap all([](At, Site) { return true; },
+                  [&](At at, Site, Tensor value) {
+                    seen.insert(at);
+                    return value;
+                  });
     CHECK(torch::equal(tapped_logits(model, batch, all), tapped_logits(model, batch, weights)));
     CHECK(seen.count(At::z) == 1);
     CHECK(seen.count(At::residual_mid) == 1);
@@ -1360,12 +1540,13 @@ TEST_CASE("heads replaced by zeros equal heads of scale 0", "[conformance]") {
     for_each_row(precision, [&](const Row& row, Model& model, const Batch& batch) {
       torch::NoGradGuard no_grad;
       const auto compare = [&](const std::vector<int64_t>& zeroed) {
-        LambdaTap tap([](At at, Site) { return at == At::z; }, [&](At, Site, Tensor z) {
-          z = z.clone();
-          if (zeroed.size() == static_cast<std::size_t>(small_heads)) return torch::zeros_like(z);
-          for (auto head : zeroed) z.select(1, head).zero_();
-          return z;
-        });
+        LambdaTap tap([](At at, Site) { return at == At::z; },
+                      [&](At, Site, Tensor z) {
+                        z = z.clone();
+                        if (zeroed.size() == static_cast<std::size_t>(small_heads)) return torch::zeros_like(z);
+                        for (auto head : zeroed) z.select(1, head).zero_();
+                        return z;
+                      });
         auto scale = model.ones();
         for (auto& [stack, ones] : scale)
           for (auto head : zeroed) ones.select(1, head).zero_();
@@ -1453,10 +1634,11 @@ TEST_CASE("the gradient of a head's scale is the sum of z . dL/dz") {  // 1905.1
     run.scale = model.ones();
     for (auto& [stack, scale] : run.scale) scale.requires_grad_();
     std::map<Site, Tensor> z;
-    LambdaTap tap([](At at, Site) { return at == At::z; }, [&](At, Site site, Tensor value) {
-      value.retain_grad();
-      return z[site] = value;
-    });
+    LambdaTap tap([](At at, Site) { return at == At::z; },
+                  [&](At, Site site, Tensor value) {
+                    value.retain_grad();
+                    return z[site] = value;
+                  });
     run.taps = {&tap};
     (model.logits(batch, run) * weight).sum().backward();
     for (const auto& [stack, scale] : run.scale) {
@@ -1509,7 +1691,8 @@ TEST_CASE("initialise draws every parameter, by its name and the seed alone", "[
     initialise(*other, 12);
     const auto mine = model.named_parameters();
     for (const auto& item : same->named_parameters()) CHECK(torch::equal(item.value(), mine[item.key()]));
-    for (const auto& item : other->named_parameters()) any_differs = any_differs || !torch::equal(item.value(), mine[item.key()]);
+    for (const auto& item : other->named_parameters())
+      any_differs = any_differs || !torch::equal(item.value(), mine[item.key()]);
     CHECK(any_differs);
     DefaultDtype guard(torch::kFloat64);  // the same numbers, to rounding, in another type
     const auto wide = models().make(row.model, small_context());
@@ -1557,7 +1740,8 @@ TEST_CASE("axes cover each dimension that they list whole, and name all that rem
   });
 }
 
-TEST_CASE("every entry runs LibTorch's fused kernel, in evaluation and forward and backward without dropout", "[conformance]") {
+TEST_CASE("every entry runs LibTorch's fused kernel, in evaluation and forward and backward without dropout",
+          "[conformance]") {
   for_each_row(precisions[0], [](const Row& row, Model& model, const Batch& batch) {
     if (!exemption(row, &Traits::no_weights).empty() || !row.exempt.fused.empty()) return;
     const auto check = [&](const std::map<std::string, int>& ran) {
@@ -1576,8 +1760,8 @@ TEST_CASE("every entry runs LibTorch's fused kernel, in evaluation and forward a
 }
 
 TEST_CASE("every entry computes in bfloat16 products what it computes in float32, to their rounding", "[conformance]") {
-  // Products round to 8 bits; what a residual stream of two layers sums up of it stays within a few of the last of them.
-  // A token may choose another expert by it, and then gives something else: such entries must be finite alone.
+  // Products round to 8 bits; what a residual stream of two layers sums up of it stays within a few of the last of
+  // them. A token may choose another expert by it, and then gives something else: such entries must be finite alone.
   for_each_row(precisions[0], [](const Row& row, Model& model, const Batch& batch) {
     const auto full = logits_of(model, batch).detach();
     model.multiply_in(torch::kBFloat16);
@@ -1613,7 +1797,8 @@ namespace {
 
 Batch on(const Batch& batch, torch::Device device) {
   const auto move = [&](const Tensor& x) { return x.defined() ? x.to(device) : x; };
-  return {move(batch.source_BS), move(batch.source_mask_BS), move(batch.target_BT), move(batch.target_mask_BT), each(batch.side, move)};
+  return {move(batch.source_BS), move(batch.source_mask_BS), move(batch.target_BT), move(batch.target_mask_BT),
+          each(batch.side, move)};
 }
 
 /// What must hold of every entry wherever it runs, with the CPU's numbers as the reference.
@@ -1642,7 +1827,8 @@ void check_entries_on(torch::Device device) {
       const auto gradients = model.named_parameters();
       for (const auto& item : there->named_parameters()) {
         INFO(item.key());
-        REQUIRE(item.value().grad().defined() == gradients[item.key()].grad().defined());  // what only training draws on has none else
+        REQUIRE(item.value().grad().defined() ==
+                gradients[item.key()].grad().defined());  // what only training draws on has none else
         if (item.value().grad().defined()) CHECK(apart(item.value().grad().cpu(), gradients[item.key()].grad()) < 1e-8);
       }
     }
@@ -1652,7 +1838,8 @@ void check_entries_on(torch::Device device) {
     auto removed = copy_of(*there);
     removed->keep(kept);
     if (exemption(row, &Traits::not_masked_equals_removed).empty())
-      CHECK(apart(real(logits_of(*removed, moved), moved).cpu(), real(scaled_logits(*there, moved, mask_of_heads(*there, kept)), moved).cpu()) < 1e-9);
+      CHECK(apart(real(logits_of(*removed, moved), moved).cpu(),
+                  real(scaled_logits(*there, moved, mask_of_heads(*there, kept)), moved).cpu()) < 1e-9);
     removed->to(torch::kCPU);
     auto removed_here = copy_of(model);
     removed_here->keep(kept);
@@ -1664,13 +1851,16 @@ void check_entries_on(torch::Device device) {
     stepper->step(moved.target_BT.narrow(1, 3, 1), run);
     stepper->reorder(torch::tensor({2, 0, 1}, torch::kLong).to(device));
     const auto turned = rows_of(moved, torch::tensor({2, 0, 1}, torch::kLong).to(device));
-    CHECK(apart(stepper->step(turned.target_BT.narrow(1, 4, 1), run).cpu(), logits_of(*there, turned).select(1, 4).cpu()) < 1e-9);
+    CHECK(apart(stepper->step(turned.target_BT.narrow(1, 4, 1), run).cpu(),
+                logits_of(*there, turned).select(1, 4).cpu()) < 1e-9);
   });
 }
 
 }  // namespace
 
-TEST_CASE("every entry gives the same wherever it runs: on the CPU, moved to the CPU") { check_entries_on(torch::kCPU); }
+TEST_CASE("every entry gives the same wherever it runs: on the CPU, moved to the CPU") {
+  check_entries_on(torch::kCPU);
+}
 
 TEST_CASE("every entry gives the same wherever it runs: on a GPU", "[cuda][conformance]") {
   if (test::skipped(!test::has_gpu(), "no GPU")) return;

@@ -57,7 +57,8 @@ TEST_CASE("batch-changes-text: greedy decoding alone and beside a longer prompt 
   const auto together = greedy({longer.source_BS, longer.source_mask_BS, {}, {}});
   const std::vector<int64_t> lengths{6, 4, 5};
   for (int64_t b = 0; b < 3; ++b)
-    CHECK(torch::equal(greedy({longer.source_BS.narrow(0, b, 1).narrow(1, 0, lengths[b]), {}, {}, {}}), together.narrow(0, b, 1)));
+    CHECK(torch::equal(greedy({longer.source_BS.narrow(0, b, 1).narrow(1, 0, lengths[b]), {}, {}, {}}),
+                       together.narrow(0, b, 1)));
   CHECK(together.max().item<int64_t>() > together.min().item<int64_t>());  // and they are not all one token
 }
 
@@ -71,7 +72,8 @@ TEST_CASE("dropout-in-eval: attention dropout of 0.8 is off in evaluation", "[ca
   CHECK(!torch::equal(logits_of(*model, batch), logits_of(*model, batch)));
 }
 
-TEST_CASE("prune-whole-layer: an attention without heads adds its bias, as the masked model does, and trains on", "[cases]") {
+TEST_CASE("prune-whole-layer: an attention without heads adds its bias, as the masked model does, and trains on",
+          "[cases]") {
   for (const auto& type : {"encoder_decoder", "decoder_only", "encoder_only"}) {
     INFO(type);
     const auto choice = std::string(type) == "encoder_decoder" ? model_choice(type, small_encoder_decoder())
@@ -104,10 +106,11 @@ TEST_CASE("score-twice: a second importance pass after masking has gradients, 0 
   for (const int pass : {1, 2}) {
     INFO("pass " << pass);
     std::map<Site, Tensor> z;
-    LambdaTap tap([](At at, Site) { return at == At::z; }, [&](At, Site site, Tensor value) {
-      value.retain_grad();
-      return z[site] = value;
-    });
+    LambdaTap tap([](At at, Site) { return at == At::z; },
+                  [&](At, Site site, Tensor value) {
+                    value.retain_grad();
+                    return z[site] = value;
+                  });
     Forward run;
     run.taps = {&tap};
     run.scale = scale;
@@ -161,7 +164,8 @@ TEST_CASE("cross-uses-encoder-mask: masks are per stack, whatever heads each sta
     Forward run;
     run.scale[stack] = torch::zeros_like(ones.at(stack));
     std::map<Site, Tensor> y;
-    LambdaTap tap([](At at, Site) { return at == At::y; }, [&](At, Site site, Tensor value) { return y[site] = value; });
+    LambdaTap tap([](At at, Site) { return at == At::y; },
+                  [&](At, Site site, Tensor value) { return y[site] = value; });
     run.taps = {&tap};
     model->logits(batch, run);
     for (const auto& [site, value] : y) {
@@ -225,7 +229,8 @@ TEST_CASE("half-overflow: masks are exact in half precision, on both paths", "[c
   }
 }
 
-TEST_CASE("tied-weights: shared matrices are one storage, once in every list, after training, cloning and pruning", "[cases]") {
+TEST_CASE("tied-weights: shared matrices are one storage, once in every list, after training, cloning and pruning",
+          "[cases]") {
   const auto batch = small_batch();
   for (const auto& [tie, tables] : std::map<std::string, int>{{"all", 1}, {"target", 2}, {"none", 3}}) {
     INFO(tie);
@@ -263,7 +268,8 @@ TEST_CASE("tied-weights: shared matrices are one storage, once in every list, af
     model->named_parameters()["tokens.weight"].mul_(-1);
     Forward run;
     const auto h = model->hidden(batch, run);
-    CHECK(difference(model->logits_of(h, run), -torch::matmul(h, -model->named_parameters()["tokens.weight"].t())) < 1e-5);
+    CHECK(difference(model->logits_of(h, run), -torch::matmul(h, -model->named_parameters()["tokens.weight"].t())) <
+          1e-5);
     CHECK(difference(logits_of(*model, batch), before) > 1e-2);
   }
 }

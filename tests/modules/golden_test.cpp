@@ -1,5 +1,5 @@
-// Whole models against those that tools/golden/make_model_goldens.py writes from the formulas alone: logits, loss, every
-// gradient and ten training steps.
+// Whole models against those that tools/golden/make_model_goldens.py writes from the formulas alone: logits, loss,
+// every gradient and ten training steps.
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -95,15 +95,16 @@ Example example(const TensorMap& tensors, const Json& c, int64_t step = -1) {
   auto& batch = example.batch;
   const bool encoder = c.at("encoder_layers") > 0, decoder = c.at("decoder_layers") > 0;
   if (encoder && decoder) std::tie(batch.source_BS, batch.source_mask_BS) = masked("source", "source_lengths");
-  std::tie(batch.target_BT, batch.target_mask_BT) = decoder ? masked("target_in", "target_lengths") : masked("source", "source_lengths");
+  std::tie(batch.target_BT, batch.target_mask_BT) =
+      decoder ? masked("target_in", "target_lengths") : masked("source", "source_lengths");
   return example;
 }
 
 Tensor loss_of(Model& model, const Example& example) {
   Forward run;
   const auto kept = example.target_BT.ne(about().at("ids").at("pad").get<int64_t>());
-  const auto loss = smoothed_cross_entropy(model.logits(example.batch, run).index({kept}), example.target_BT.index({kept}),
-                                           about().at("label_smoothing"));
+  const auto loss = smoothed_cross_entropy(model.logits(example.batch, run).index({kept}),
+                                           example.target_BT.index({kept}), about().at("label_smoothing"));
   return loss.sum / loss.tokens;
 }
 
@@ -117,7 +118,8 @@ double relative(const Tensor& a, const Tensor& b) {
 TEST_CASE("whole models agree with PyTorch's: logits, loss, every gradient, ten training steps") {
   REQUIRE(about().at("cases").size() >= 4);
   for (const auto& c : about().at("cases"))
-    for (const auto& [suffix, type, close] : {std::tuple("f64", torch::kFloat64, 1e-10), std::tuple("f32", torch::kFloat32, 1e-5)}) {
+    for (const auto& [suffix, type, close] :
+         {std::tuple("f64", torch::kFloat64, 1e-10), std::tuple("f32", torch::kFloat32, 1e-5)}) {
       INFO(c.at("name").get<std::string>() << ", " << suffix);
       DefaultDtype guard(type);
       const auto tensors = read_safetensors(folder / c.at("files").at(suffix).get<std::string>()).tensors;

@@ -1,6 +1,6 @@
 // Any two entries of different slots stand in one model, or a rule says why not. Those refusals are read as text:
-// tests/modules/pairs.txt; with HEADLAB_WRITE_PAIRS=1 they are printed ("refused ...") and nothing is compared. Label: [pairs].
-// 1,825 pairs take a minute and a half of one core, of a budget of five: a pair may take a sixth of a second.
+// tests/modules/pairs.txt; with HEADLAB_WRITE_PAIRS=1 they are printed ("refused ...") and nothing is compared. Label:
+// [pairs]. 1,825 pairs take a minute and a half of one core, of a budget of five: a pair may take a sixth of a second.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -54,28 +54,35 @@ struct Sample {
 const std::map<std::string, Change>& special() {
   static const std::map<std::string, Change> changes{
       {"project.grouped", [](Built b) { b.attention().project.as<GroupedProjectOptions>().groups = 2; }},
-      {"project.decoupled", [](Built b) {
+      {"project.decoupled",
+       [](Built b) {
          b.attention().project.as<DecoupledProjectOptions>().k_map = {0, 0, 1, 1};
          b.attention().project.as<DecoupledProjectOptions>().v_map = {0, 1, 1, 0};
        }},
       {"gate.windows", [](Built b) { b.attention().gates.items.back().as<WindowsOptions>().windows = {2, 0, 3, 0}; }},
-      {"gate.random_windows", [](Built b) { b.attention().gates.items.back().as<RandomWindowsOptions>().set = {1, 2, 3, 0}; }},
-      {"gate.shuffled_windows", [](Built b) { b.attention().gates.items.back().as<ShuffledWindowsOptions>().windows = {1, 0, 2, 2}; }},
-      {"gate.adaptive_windows", [](Built b) { b.attention().gates.items.back().as<AdaptiveWindowsOptions>().set = {2, 4}; }},
-      {"gate.role_masks", [](Built b) { b.attention().gates.items.back().as<RoleMasksOptions>().roles = {"a", "", "b"}; }},
-      {"gate.heads_by_length", [](Built b) {
+      {"gate.random_windows",
+       [](Built b) { b.attention().gates.items.back().as<RandomWindowsOptions>().set = {1, 2, 3, 0}; }},
+      {"gate.shuffled_windows",
+       [](Built b) { b.attention().gates.items.back().as<ShuffledWindowsOptions>().windows = {1, 0, 2, 2}; }},
+      {"gate.adaptive_windows",
+       [](Built b) { b.attention().gates.items.back().as<AdaptiveWindowsOptions>().set = {2, 4}; }},
+      {"gate.role_masks",
+       [](Built b) { b.attention().gates.items.back().as<RoleMasksOptions>().roles = {"a", "", "b"}; }},
+      {"gate.heads_by_length",
+       [](Built b) {
          b.attention().gates.items.back().as<HeadsByLengthOptions>().heads = {1, 3, 4};
          b.attention().gates.items.back().as<HeadsByLengthOptions>().thresholds = {5, 7};
        }},
-      {"mixer.heads_by_length", [](Built b) {
+      {"mixer.heads_by_length",
+       [](Built b) {
          b.layers.mixer.as<SeparateHeadsOptions>().heads = {2, 4};
          b.layers.mixer.as<SeparateHeadsOptions>().thresholds = {6};
        }},
-      {"mixer.ngram_and_attention",
-       [](Built b) { b.layers.mixer.as<NgramAndAttentionOptions>().heads = 2; }},
+      {"mixer.ngram_and_attention", [](Built b) { b.layers.mixer.as<NgramAndAttentionOptions>().heads = 2; }},
       {"gate.hard_concrete", [](Built b) { b.attention().gates.items.back().as<HardConcreteOptions>().penalty = 0.1; }},
       {"gate.l0_round", [](Built b) { b.attention().gates.items.back().as<L0RoundOptions>().penalty = 0.1; }},
-      // Weights that are divided by their sum hold it fixed in the backward pass: differences would not be the gradient.
+      // Weights that are divided by their sum hold it fixed in the backward pass: differences would not be the
+      // gradient.
       {"gate.route_experts", [](Built b) { b.attention().gates.items.back().as<RouteExpertsOptions>().norm = "none"; }},
       {"adapter.persistent", [](Built b) { b.attention().then.items.back().as<PersistentOptions>().vectors = 3; }},
       {"position.offset", [](Built b) { b.attention().position.as<OffsetOptions>().offsets = {0, 1, 2, 3}; }},
@@ -133,15 +140,18 @@ void apply(const Sample& sample, Built b) {
 
 const std::vector<const Catalogue*>& slots() {
   static const std::vector<const Catalogue*> all{
-      &project_catalogue(), &adapter_catalogue(), &position_catalogue(), &score_catalogue(), &normalise_catalogue(), &gate_catalogue(),
-      &mix_catalogue(), &mixer_catalogue(), &block_catalogue(), &residual_catalogue(), &norm_catalogue(), &feed_forward_catalogue(),
+      &project_catalogue(),       &adapter_catalogue(),  &position_catalogue(), &score_catalogue(),
+      &normalise_catalogue(),     &gate_catalogue(),     &mix_catalogue(),      &mixer_catalogue(),
+      &block_catalogue(),         &residual_catalogue(), &norm_catalogue(),     &feed_forward_catalogue(),
       &added_position_catalogue()};
   return all;
 }
 
 /// Whether the model has to be one that reads both ways.
 template <class Entries>
-bool both_ways(const Entries& registry, const std::string& entry) { return registry.traits(entry).whole_text; }
+bool both_ways(const Entries& registry, const std::string& entry) {
+  return registry.traits(entry).whole_text;
+}
 
 bool reads_both_ways(const Sample& sample) {
   if (sample.slot == "gate") return both_ways(gates(), sample.entry);
@@ -155,7 +165,10 @@ const std::set<std::string> passes_gradients_by_definition{"gate.l0_round"};
 /// One text of 8 tokens, three rows, some shorter; roles of it for those that ask.
 Batch text() {
   constexpr int64_t T = 8;
-  return {{}, {}, random_ids({3, T}, small_vocabulary, "target"), mask_of({T - 1, T, T - 3}, T),
+  return {{},
+          {},
+          random_ids({3, T}, small_vocabulary, "target"),
+          mask_of({T - 1, T, T - 3}, T),
           {{role_side("a"), noise({3, T, T}, "role a").gt(0)}, {role_side("b"), noise({3, T, T}, "role b").gt(0)}}};
 }
 
@@ -176,7 +189,8 @@ std::string refused(const Sample& a, const Sample& b, bool whole, Choice& choice
     choice = model_choice("decoder_only", options);
   }
   std::string text;
-  for (const auto& problem : problems.found) text += (text.empty() ? "" : "; ") + problem.field + ": " + problem.message;
+  for (const auto& problem : problems.found)
+    text += (text.empty() ? "" : "; ") + problem.field + ": " + problem.message;
   return text;
 }
 
@@ -234,7 +248,8 @@ void causality_and_cache(Model& model, const Batch& batch, const Tensor& full) {
   }
 }
 
-/// All that is asked of a model. An exported file is compared with the model at other batch sizes and lengths before it is written.
+/// All that is asked of a model. An exported file is compared with the model at other batch sizes and lengths before it
+/// is written.
 void stands(const Choice& choice, const Batch& batch, bool whole, bool differences, const std::filesystem::path& file) {
   const auto model = make_model(choice);
   shapes_and_gradients(*model, batch, differences);
@@ -279,9 +294,12 @@ void walk(std::size_t slot) {
           CHECK(why == (known == expected.end() ? "" : known->second));
         }
         if (!why.empty()) continue;
-        const bool by_definition = passes_gradients_by_definition.count(a.name()) + passes_gradients_by_definition.count(b.name()) > 0;
-        // Roles are told by data, which an exported file has not; what changes no step of an attention is exported elsewhere.
-        const bool exports = b.slot != "norm" && b.slot != "added_position" && a.name() != "gate.role_masks" && b.name() != "gate.role_masks";
+        const bool by_definition =
+            passes_gradients_by_definition.count(a.name()) + passes_gradients_by_definition.count(b.name()) > 0;
+        // Roles are told by data, which an exported file has not; what changes no step of an attention is exported
+        // elsewhere.
+        const bool exports = b.slot != "norm" && b.slot != "added_position" && a.name() != "gate.role_masks" &&
+                             b.name() != "gate.role_masks";
         stands(choice, batch, whole, !by_definition, exports ? folder / "pair.pt" : "");
       }
 }
@@ -291,7 +309,8 @@ void walk(std::size_t slot) {
 TEST_CASE("a projection combines with every entry of the other slots, or a rule says why not", "[pairs]") { walk(0); }
 TEST_CASE("an adapter combines with every entry of the slots after it, or a rule says why not", "[pairs]") { walk(1); }
 TEST_CASE("a position combines with every entry of the slots after it, or a rule says why not", "[pairs]") { walk(2); }
-TEST_CASE("scores and normalisers combine with every entry of the slots after them, or a rule says why not", "[pairs]") {
+TEST_CASE("scores and normalisers combine with every entry of the slots after them, or a rule says why not",
+          "[pairs]") {
   walk(3);
   walk(4);
 }
@@ -305,11 +324,14 @@ TEST_CASE("residuals, norms, networks and positions of a layer combine, or a rul
   for (std::size_t slot = 9; slot < slots().size(); ++slot) walk(slot);
 }
 
-TEST_CASE("shared dimensions, rates of its own, sparse weights, tokens that pick heads and capsules stand in one attention", "[pairs]") {
+TEST_CASE(
+    "shared dimensions, rates of its own, sparse weights, tokens that pick heads and capsules stand in one attention",
+    "[pairs]") {
   DefaultDtype guard(torch::kFloat64);
   Scratch folder;
   auto options = small_decoder_only();
-  for (const auto* name : {"project.collaborative", "position.adarope", "normalise.sparsemax", "gate.native_sparse", "mix.dynamic_capsules"})
+  for (const auto* name : {"project.collaborative", "position.adarope", "normalise.sparsemax", "gate.native_sparse",
+                           "mix.dynamic_capsules"})
     sample_of(slot_in(name), entry_in(name)).change({options.decoder, options});
   Problems problems;
   options.rules(problems);

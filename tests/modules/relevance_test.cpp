@@ -1,5 +1,5 @@
-// Rules of relevance against plain loops in double precision, and what must hold of whole models: all of a logit's relevance
-// arrives at the embeddings, whatever the entries; without a guard nothing changes.
+// Rules of relevance against plain loops in double precision, and what must hold of whole models: all of a logit's
+// relevance arrives at the embeddings, whatever the entries; without a guard nothing changes.
 #include "modules/tensor/relevance.h"
 
 #include <thread>
@@ -110,7 +110,8 @@ TEST_CASE("the rule of a product with a matrix is its formula, by loops", "[rele
           const auto given = shares(z, biased ? number(bias, {j}) : 0, number(R, {t, j}), alpha);
           for (std::size_t i = 0; i < given.size(); ++i) expected[i] += given[i];
         }
-        for (int64_t i = 0; i < I; ++i) CHECK(number(to_x, {t, i}) == Approx(expected[static_cast<std::size_t>(i)]).margin(1e-12));
+        for (int64_t i = 0; i < I; ++i)
+          CHECK(number(to_x, {t, i}) == Approx(expected[static_cast<std::size_t>(i)]).margin(1e-12));
       }
       CHECK(to_x.sum().item<double>() == Approx(R.sum().item<double>()));
     }
@@ -133,13 +134,14 @@ TEST_CASE("the rule of a residual sum is its formula, by loops", "[relevance][pa
   }
 }
 
-TEST_CASE("the rule of weights times values is its formula, by loops, and gives the weights nothing", "[relevance][paper-22]") {
+TEST_CASE("the rule of weights times values is its formula, by loops, and gives the weights nothing",
+          "[relevance][paper-22]") {
   const DefaultDtype in_double(torch::kFloat64);
   const int64_t B = 2, T = 3, S = 4, K = 5;
   auto weights = noise({B, T, S}, "weights"), values = noise({B, S, K}, "values");
   weights[0] = weights[0].softmax(-1);
-  weights[1][0].zero_();           // sees nothing
-  values.select(2, 0).zero_();     // makes nothing
+  weights[1][0].zero_();        // sees nothing
+  values.select(2, 0).zero_();  // makes nothing
   weights.requires_grad_(), values.requires_grad_();
   const auto R = noise({B, T, K}, "R");
   const relevance::Guard guard(0.5);
@@ -160,10 +162,12 @@ TEST_CASE("the rule of weights times values is its formula, by loops, and gives 
         if (size == 0) continue;
         auto parts = shares(terms, 0, number(R, {b, t, k}), 0.5);
         if (k == 0)
-          for (int64_t s = 0; s < S; ++s) parts[static_cast<std::size_t>(s)] = number(R, {b, t, k}) * std::abs(number(weights, {b, t, s})) / size;
+          for (int64_t s = 0; s < S; ++s)
+            parts[static_cast<std::size_t>(s)] = number(R, {b, t, k}) * std::abs(number(weights, {b, t, s})) / size;
         for (std::size_t s = 0; s < parts.size(); ++s) expected[s] += parts[s];
       }
-      for (int64_t s = 0; s < S; ++s) CHECK(number(given[1], {b, s, k}) == Approx(expected[static_cast<std::size_t>(s)]).margin(1e-12));
+      for (int64_t s = 0; s < S; ++s)
+        CHECK(number(given[1], {b, s, k}) == Approx(expected[static_cast<std::size_t>(s)]).margin(1e-12));
     }
 }
 
@@ -177,7 +181,8 @@ TEST_CASE("what is made number by number passes relevance on as it is", "[releva
   CHECK_THROWS_WITH(relevance::through(x, x.sum(1)), ContainsSubstring("expected [3, 4], got [3]"));
 }
 
-TEST_CASE("in a linear network of positive numbers an input's relevance is its part of the output: x_i w_i", "[relevance][paper-22]") {
+TEST_CASE("in a linear network of positive numbers an input's relevance is its part of the output: x_i w_i",
+          "[relevance][paper-22]") {
   const DefaultDtype in_double(torch::kFloat64);
   const auto x = noise({5}, "x").abs().requires_grad_();
   const auto first = noise({7, 5}, "first").abs(), second = noise({3, 7}, "second").abs();
@@ -191,7 +196,8 @@ TEST_CASE("in a linear network of positive numbers an input's relevance is its p
 }
 
 TEST_CASE("without a guard every function is the plain operation, to the bit, also backwards", "[relevance]") {
-  const auto x = noise({3, 6}, "x").requires_grad_(), weight = noise({4, 6}, "weight").requires_grad_(), bias = noise({4}, "bias").requires_grad_();
+  const auto x = noise({3, 6}, "x").requires_grad_(), weight = noise({4, 6}, "weight").requires_grad_(),
+             bias = noise({4}, "bias").requires_grad_();
   const auto same = [&](const Tensor& made, const Tensor& plain) {
     CHECK(torch::equal(made, plain));
     CHECK(std::string(made.grad_fn()->name()) == plain.grad_fn()->name());
@@ -213,7 +219,8 @@ TEST_CASE("a guard counts on its thread alone, and the outer one counts again af
   const auto given = [](double alpha_of_test) {
     const DefaultDtype in_double(torch::kFloat64);
     const auto x = torch::tensor({3.0}, torch::kFloat64).requires_grad_(), y = torch::tensor({-1.0}, torch::kFloat64);
-    return std::abs(back(relevance::sum(x, y), x, torch::ones({1}, torch::kFloat64)).item<double>() - alpha_of_test) < 1e-15;
+    return std::abs(back(relevance::sum(x, y), x, torch::ones({1}, torch::kFloat64)).item<double>() - alpha_of_test) <
+           1e-15;
   };
   const relevance::Guard outer(0.75);
   CHECK(given(0.75));
@@ -230,7 +237,12 @@ TEST_CASE("a guard counts on its thread alone, and the outer one counts again af
 TEST_CASE("an operation without a rule is found, and what only moves numbers is none", "[relevance]") {
   const auto x = noise({2, 3, 4}, "x").requires_grad_(), weight = noise({5, 4}, "weight").requires_grad_();
   const relevance::Guard guard;
-  const auto moved = torch::cat({relevance::linear(x, weight).transpose(1, 2).flatten(0, 1).unsqueeze(0).narrow(1, 1, 4), torch::zeros({1, 4, 3})}, 1).select(0, 0).to(torch::kFloat64);
+  const auto moved =
+      torch::cat({relevance::linear(x, weight).transpose(1, 2).flatten(0, 1).unsqueeze(0).narrow(1, 1, 4),
+                  torch::zeros({1, 4, 3})},
+                 1)
+          .select(0, 0)
+          .to(torch::kFloat64);
   CHECK(relevance::uncovered(moved).empty());
   const auto found = relevance::uncovered(relevance::linear((x * 2).tanh(), weight));
   REQUIRE(found.size() == 2);
@@ -239,7 +251,8 @@ TEST_CASE("an operation without a rule is found, and what only moves numbers is 
   CHECK(found[0].order > found[1].order);
 }
 
-TEST_CASE("a logit's relevance arrives whole at the embeddings, for models of each kind and every entry", "[relevance][paper-22]") {
+TEST_CASE("a logit's relevance arrives whole at the embeddings, for models of each kind and every entry",
+          "[relevance][paper-22]") {
   const DefaultDtype in_double(torch::kFloat64);
   const auto batch = small_batch();
   using A = AttentionOptions;
@@ -249,32 +262,36 @@ TEST_CASE("a logit's relevance arrives whole at the embeddings, for models of ea
     choice.as<MixHeadsOptions>().mix = std::move(what);
     a.then.items = {choice};
   };
-  std::map<std::string, std::function<void(A&)>> self_alone{
-      {"rope", [](A& a) { a.position.choose("rope"); }},
-      {"alibi", [](A& a) { a.position.choose("alibi"); }},
-      {"windows", [&](A& a) {
-         a.gates.items = {gate("windows")};
-         a.gates.items[0].as<WindowsOptions>().windows = {1, 2, 0, 3};
-       }}};
+  std::map<std::string, std::function<void(A&)>> self_alone{{"rope", [](A& a) { a.position.choose("rope"); }},
+                                                            {"alibi", [](A& a) { a.position.choose("alibi"); }},
+                                                            {"windows", [&](A& a) {
+                                                               a.gates.items = {gate("windows")};
+                                                               a.gates.items[0].as<WindowsOptions>().windows = {1, 2, 0,
+                                                                                                                3};
+                                                             }}};
   std::map<std::string, std::function<void(A&)>> changes{
       {"standard", [](A&) {}},
-      {"no bias, values of width 3", [](A& a) {
+      {"no bias, values of width 3",
+       [](A& a) {
          a.value_width = 3;
          a.project.as<StandardProjectOptions>().bias = false;
          a.mix.as<ConcatenateOptions>().bias = false;
        }},
-      {"grouped", [](A& a) {
+      {"grouped",
+       [](A& a) {
          a.project.choose("grouped");
          a.project.as<GroupedProjectOptions>().groups = 2;
        }},
       {"mixed heads", [&](A& a) { mixed(a, {"k", "v"}); }},
-      {"mixed keys of two groups", [&](A& a) {
+      {"mixed keys of two groups",
+       [&](A& a) {
          a.project.choose("grouped");
          a.project.as<GroupedProjectOptions>().groups = 2;
          mixed(a, {"k"});
        }},
       {"additive scores", [](A& a) { a.weigh.score.choose("additive"); }},
-      {"gates", [&](A& a) {
+      {"gates",
+       [&](A& a) {
          a.gates.items = {gate("scalar"), gate("hard_concrete"), gate("head_norm")};
          a.gates.items[0].as<ScalarGateOptions>().initial = -0.5;
          a.gates.items[1].as<HardConcreteOptions>().initial = 0.3;
@@ -284,7 +301,8 @@ TEST_CASE("a logit's relevance arrives whole at the embeddings, for models of ea
     CAPTURE(name);
     auto attention = small_attention();
     change(attention);
-    check_conserved(*make_model(model_choice("encoder_decoder", small_encoder_decoder(attention, attention))), batch, 1e-10);
+    check_conserved(*make_model(model_choice("encoder_decoder", small_encoder_decoder(attention, attention))), batch,
+                    1e-10);
   }
   for (const auto& [name, change] : self_alone) {
     CAPTURE(name);
@@ -304,7 +322,8 @@ TEST_CASE("a logit's relevance arrives whole at the embeddings, for models of ea
         options.decoder.feed_forward.choose(feed_forward);
         check_conserved(*make_model(model_choice("encoder_decoder", options)), batch, 1e-10);
       }
-  for (const double alpha : {0.0, 0.3, 1.0}) check_conserved(*make_model(model_choice("decoder_only", small_decoder_only())), batch, 1e-10, alpha);
+  for (const double alpha : {0.0, 0.3, 1.0})
+    check_conserved(*make_model(model_choice("decoder_only", small_decoder_only())), batch, 1e-10, alpha);
   auto context = small_context();
   context.classes = 5;
   for (const auto& output : outputs().catalogue().names())

@@ -29,7 +29,8 @@ TEST_CASE("a chart without anything to draw is left out", "[report]") {
   CHECK_FALSE(Chart{"t", "step", {{"a", {{1, 2}}, 0, false, false, true}}, {}}.html().empty());
 }
 
-TEST_CASE("a chart's data are its lines and bands; what is not finite breaks a line, and names can't leave the data", "[report]") {
+TEST_CASE("a chart's data are its lines and bands; what is not finite breaks a line, and names can't leave the data",
+          "[report]") {
   Chart chart{"t", "step", {}, {}, "what the band is"};
   chart.lines.push_back({"a</script><b>", {{0, 1}, {1, std::nan("")}, {2, 3}}, 2, 7, false, true});
   chart.lines.push_back({"many", {{0, 1}}, 1, 0, true});

@@ -14,7 +14,8 @@ using namespace headlab;
 
 namespace {
 
-const char* const no_python = "no Python with tensorboard: set HEADLAB_PYTHON to one, or let tools/test make .deps/venv";
+const char* const no_python =
+    "no Python with tensorboard: set HEADLAB_PYTHON to one, or let tools/test make .deps/venv";
 
 /// What TensorBoard's reader finds in a folder.
 nlohmann::json read_by_tensorboard(const std::filesystem::path& folder) {
@@ -29,7 +30,7 @@ nlohmann::json read_by_tensorboard(const std::filesystem::path& folder) {
 
 TEST_CASE("records are guarded by the masked CRC-32C of their bytes") {
   const auto mask = [](uint32_t crc) { return (crc >> 15 | crc << 17) + 0xa282ead8u; };
-  CHECK(masked_crc32c("123456789") == mask(0xe3069283u));           // the check value of CRC-32C
+  CHECK(masked_crc32c("123456789") == mask(0xe3069283u));            // the check value of CRC-32C
   CHECK(masked_crc32c(std::string(32, '\0')) == mask(0x8a9136aau));  // RFC 3720, B.4
   CHECK(masked_crc32c("") == mask(0));
 }
@@ -65,10 +66,15 @@ TEST_CASE("TensorBoard's own reader finds scalars, histograms and texts as they 
   CHECK(read["texts"]["spec"] == "**größer** | \"a\"\n");
 }
 
-TEST_CASE("a run's folder is read by TensorBoard: training, scores of heads, samples and the spec; a run that went on has each step once") {
+TEST_CASE(
+    "a run's folder is read by TensorBoard: training, scores of heads, samples and the spec; a run that went on has "
+    "each step once") {
   if (test::skipped(test::python().empty(), no_python)) return;
   const test::Folder folder;
-  const auto spec = folder.write("x.json", test::tiny_spec(R"([{"train": {"name": "base", "steps": 4, "batch": {"max_tokens": 200}, "log_every": 2, "validate_every": 2}},
+  const auto spec = folder.write(
+      "x.json",
+      test::tiny_spec(
+          R"([{"train": {"name": "base", "steps": 4, "batch": {"max_tokens": 200}, "log_every": 2, "validate_every": 2}},
       {"score": {"name": "importance", "scorer": "norm"}}, {"evaluate": {"name": "full", "metrics": ["loss", "bleu"], "samples": 2}}])"));
   const auto out = (folder.path() / "runs").string();
   for (int again = 0; again < 2; ++again) {
@@ -90,7 +96,8 @@ TEST_CASE("a run's folder is read by TensorBoard: training, scores of heads, sam
     CHECK(read["scalars"].contains("base/valid/loss"));
     CHECK(read["scalars"].contains("full/bleu"));
     CHECK(read["histograms"]["importance/heads"]["num"].get<double>() > 5);
-    CHECK_THAT(read["texts"]["full/samples"].get<std::string>(), ContainsSubstring("| source | reference | hypothesis |"));
+    CHECK_THAT(read["texts"]["full/samples"].get<std::string>(),
+               ContainsSubstring("| source | reference | hypothesis |"));
     CHECK_THAT(read["texts"]["spec"].get<std::string>(), ContainsSubstring("\"encoder_decoder\""));
     CHECK_THAT(read["texts"]["run"].get<std::string>(), ContainsSubstring("headlab run"));
   }

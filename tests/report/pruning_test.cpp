@@ -15,14 +15,20 @@ namespace {
 const std::vector<nlohmann::json> no_metrics;
 const nlohmann::ordered_json nothing = nlohmann::ordered_json::object();
 
-nlohmann::ordered_json results(const std::string& stages) { return {{"stages", nlohmann::ordered_json::parse(stages)}}; }
+nlohmann::ordered_json results(const std::string& stages) {
+  return {{"stages", nlohmann::ordered_json::parse(stages)}};
+}
 
-std::string charts_of(const nlohmann::ordered_json& of) { return pruning_curves(Run(of, no_metrics, nothing, nothing)); }
+std::string charts_of(const nlohmann::ordered_json& of) {
+  return pruning_curves(Run(of, no_metrics, nothing, nothing));
+}
 
 /// A curve of two points; `more`: further keys.
-std::string curve(const std::string& scores, double whole, double half, const std::string& more = "", const std::string& at_half = "") {
-  return R"({"type": "curve", "metric": "accuracy", "scores": ")" + scores + "\", " + more + R"("points": [{"fraction": 0, "heads_kept": 8, "value": )" +
-         std::to_string(whole) + R"(}, {"fraction": 0.5, "heads_kept": 4, "value": )" + std::to_string(half) + at_half + "}]}";
+std::string curve(const std::string& scores, double whole, double half, const std::string& more = "",
+                  const std::string& at_half = "") {
+  return R"({"type": "curve", "metric": "accuracy", "scores": ")" + scores + "\", " + more +
+         R"("points": [{"fraction": 0, "heads_kept": 8, "value": )" + std::to_string(whole) +
+         R"(}, {"fraction": 0.5, "heads_kept": 4, "value": )" + std::to_string(half) + at_half + "}]}";
 }
 
 std::string random_values(const std::string& values, double mean) {
@@ -32,10 +38,11 @@ std::string random_values(const std::string& values, double mean) {
 }  // namespace
 
 TEST_CASE("what heads are chosen by stands in one chart, with one control of all random sets", "[report]") {
-  const auto page = charts_of(results(R"({"g": {"type": "score", "method": "gradient"}, "n": {"type": "score", "method": "norm"},
+  const auto page =
+      charts_of(results(R"({"g": {"type": "score", "method": "gradient"}, "n": {"type": "score", "method": "norm"},
     "by_gradient": )" + curve("g", 1, 0.9, "", random_values("[0.2, 0.4]", 0.3)) +
-                                      R"(, "by_norm": )" + curve("n", 1, 0.8, "", random_values("[0.6, 0.8]", 0.7)) + R"(, "worst": )" +
-                                      curve("g", 1, 0.1, R"("highest": true, )") + "}"));
+                        R"(, "by_norm": )" + curve("n", 1, 0.8, "", random_values("[0.6, 0.8]", 0.7)) +
+                        R"(, "worst": )" + curve("g", 1, 0.1, R"("highest": true, )") + "}"));
   CHECK(count(page, "<figure") == 1);
   CHECK_THAT(page, ContainsSubstring("by_gradient (gradient)") && ContainsSubstring("by_norm (norm)") &&
                        ContainsSubstring("worst (gradient, highest first)"));
@@ -50,10 +57,11 @@ TEST_CASE("curves of stacks are drawn by the heads kept in the stack and by the 
   const auto of = [](const std::string& stack, int kept) {
     return R"({"type": "curve", "metric": "bleu", "scores": "g", "stacks": [")" + stack + R"("], "points": [
       {"fraction": 0, "heads_kept": 12, "kept_by_stack": {"enc.self": 4, "dec.self": 4, "dec.cross": 4}, "value": 30},
-      {"fraction": 0.75, "heads_kept": 9, "kept_by_stack": {"enc.self": 4, "dec.self": 4, "dec.cross": 4, ")" + stack + "\": " + std::to_string(kept) +
-           R"(}, "value": 20}]})";
+      {"fraction": 0.75, "heads_kept": 9, "kept_by_stack": {"enc.self": 4, "dec.self": 4, "dec.cross": 4, ")" +
+           stack + "\": " + std::to_string(kept) + R"(}, "value": 20}]})";
   };
-  const auto page = charts_of(results(R"({"e": )" + of("enc.self", 1) + R"(, "d": )" + of("dec.self", 1) + R"(, "c": )" + of("dec.cross", 1) + "}"));
+  const auto page = charts_of(results(R"({"e": )" + of("enc.self", 1) + R"(, "d": )" + of("dec.self", 1) +
+                                      R"(, "c": )" + of("dec.cross", 1) + "}"));
   CHECK(count(page, "<figure") == 2);
   CHECK_THAT(page, ContainsSubstring("BLEU against heads kept in a stack: g"));
   CHECK(draws(page, "heads kept in the stack", "dec.cross", 1, 20));
@@ -61,11 +69,14 @@ TEST_CASE("curves of stacks are drawn by the heads kept in the stack and by the 
   CHECK(draws(page, "share masked, %", "enc.self", 75, 20));
 }
 
-TEST_CASE("what the results of a curve do not say of its stack is taken from the spec and the scored heads", "[report]") {
-  const auto of = results(R"({"g": {"type": "score", "method": "gradient", "heads": {"enc.self.0.0": 1, "enc.self.0.1": 1, "dec.cross.0.0": 1, "dec.cross.0.1": 1}},
+TEST_CASE("what the results of a curve do not say of its stack is taken from the spec and the scored heads",
+          "[report]") {
+  const auto of = results(
+      R"({"g": {"type": "score", "method": "gradient", "heads": {"enc.self.0.0": 1, "enc.self.0.1": 1, "dec.cross.0.0": 1, "dec.cross.0.1": 1}},
     "enc": {"type": "curve", "metric": "bleu", "scores": "g", "points": [{"fraction": 0.5, "heads_kept": 3, "value": 20}]},
     "cross": {"type": "curve", "metric": "bleu", "scores": "g", "points": [{"fraction": 0.5, "heads_kept": 3, "value": 10}]}})");
-  const auto spec = nlohmann::ordered_json::parse(R"({"stages": [{"train": {"name": ""}}, {"curve": {"name": "enc", "stacks": ["enc.self"], "scope": "global"}},
+  const auto spec = nlohmann::ordered_json::parse(
+      R"({"stages": [{"train": {"name": ""}}, {"curve": {"name": "enc", "stacks": ["enc.self"], "scope": "global"}},
     {"curve": {"name": "cross", "stacks": ["dec.cross"], "highest": true}}]})");
   const auto curves = pruning_curves_of(of, spec);
   REQUIRE(curves.size() == 2);
@@ -76,7 +87,8 @@ TEST_CASE("what the results of a curve do not say of its stack is taken from the
 
 TEST_CASE("over seeds a curve is its mean with Student's interval, of two seeds lowest to highest", "[report]") {
   std::vector<nlohmann::ordered_json> seeds;
-  for (const double value : {1.0, 2.0, 3.0}) seeds.push_back(results(R"({"curve": )" + curve("g", 5, value, "", random_values("[0, 1]", value / 2)) + "}"));
+  for (const double value : {1.0, 2.0, 3.0})
+    seeds.push_back(results(R"({"curve": )" + curve("g", 5, value, "", random_values("[0, 1]", value / 2)) + "}"));
   CurveGroup group{"", {}};
   for (const auto& seed : seeds) group.runs.push_back(pruning_curves_of(seed));
   auto page = pruning_charts({group});
@@ -104,8 +116,10 @@ TEST_CASE("arms of equal size are compared by heads kept, others by the share th
 
 TEST_CASE("repetitions that prune again and again are a curve, others are not", "[report]") {
   const auto with_heads = [](int second) {
-    return results(R"({"rounds": {"type": "repeat", "runs": [{"left": {"type": "evaluate", "heads": 12, "metrics": {"bleu": 30}}},
-      {"left": {"type": "evaluate", "heads": )" + std::to_string(second) + R"(, "metrics": {"bleu": 25}}}]}})");
+    return results(
+        R"({"rounds": {"type": "repeat", "runs": [{"left": {"type": "evaluate", "heads": 12, "metrics": {"bleu": 30}}},
+      {"left": {"type": "evaluate", "heads": )" +
+        std::to_string(second) + R"(, "metrics": {"bleu": 25}}}]}})");
   };
   const auto curves = pruning_curves_of(with_heads(6));
   REQUIRE(curves.size() == 1);
@@ -116,20 +130,29 @@ TEST_CASE("repetitions that prune again and again are a curve, others are not", 
   CHECK(pruning_curves_of(with_heads(12)).empty());
 }
 
-TEST_CASE("repetitions that each set something of their own are a curve by the heads that they leave, in any order", "[report]") {
-  const auto curves = pruning_curves_of(results(R"({"gates": {"type": "repeat", "with": [{"a": 1}, {"a": 2}, {"a": 3}], "runs": [
+TEST_CASE("repetitions that each set something of their own are a curve by the heads that they leave, in any order",
+          "[report]") {
+  const auto curves =
+      pruning_curves_of(results(R"({"gates": {"type": "repeat", "with": [{"a": 1}, {"a": 2}, {"a": 3}], "runs": [
       {"left": {"type": "evaluate", "heads": 9, "metrics": {"bleu": 28}}}, {"left": {"type": "evaluate", "heads": 12, "metrics": {"bleu": 30}}},
       {"left": {"type": "evaluate", "heads": 9, "metrics": {"bleu": 26}}}]}})"));
   REQUIRE(curves.size() == 1);
   REQUIRE(curves[0].points.size() == 3);
   CHECK(curves[0].points[0].heads_kept == 12);
   CHECK(curves[0].points[2].value == 26);
-  CHECK(draws(pruning_charts({{"", {curves}}}), "heads kept", "gates/left (each repetition's own)", 9, 27));  // the mean of the two
+  CHECK(draws(pruning_charts({{"", {curves}}}), "heads kept", "gates/left (each repetition's own)", 9,
+              27));  // the mean of the two
 }
 
-TEST_CASE("points without a number of heads or a value are left out, and many lines are dealt out to several charts", "[report]") {
-  CHECK(charts_of(results(R"({"a": {"type": "curve", "points": [{}, {"heads_kept": null, "value": 1}, {"heads_kept": 3}]}, "b": {"type": "curve", "points": 7}})")).empty());
-  const auto page = charts_of(results(R"({"a": {"type": "curve", "metric": "bleu", "points": [{"heads_kept": 3, "value": null}, {"heads_kept": 4, "value": 2}]}})"));
+TEST_CASE("points without a number of heads or a value are left out, and many lines are dealt out to several charts",
+          "[report]") {
+  CHECK(
+      charts_of(
+          results(
+              R"({"a": {"type": "curve", "points": [{}, {"heads_kept": null, "value": 1}, {"heads_kept": 3}]}, "b": {"type": "curve", "points": 7}})"))
+          .empty());
+  const auto page = charts_of(results(
+      R"({"a": {"type": "curve", "metric": "bleu", "points": [{"heads_kept": 3, "value": null}, {"heads_kept": 4, "value": 2}]}})"));
   REQUIRE(charts_in(page).size() == 1);
   CHECK(charts_in(page)[0]["lines"][0]["points"].size() == 2);
   CHECK(charts_in(page)[0]["lines"][0]["points"][0][1].is_null());

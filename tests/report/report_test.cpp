@@ -129,7 +129,8 @@ TEST_CASE("text from models and data can't become markup", "[report]") {
   auto metrics = small_metrics();
   for (auto& row : metrics) row["stage"] = bad, row["valid"] = {{bad, 1.0}};
   auto page = report_html(results, metrics, spec, poisoned_environment);
-  CHECK(count(page, "<script>") == (charts_in(page).empty() ? 1 : 2));  // ours and D3's; what they hold is no text of the run's
+  CHECK(count(page, "<script>") ==
+        (charts_in(page).empty() ? 1 : 2));  // ours and D3's; what they hold is no text of the run's
   CHECK(count(page, "<script>alert") == 0);
   CHECK(count(without_scripts(page), "alert(1)") > 20);
   CHECK(count(page, "<b>&amp;amp;") == 0);

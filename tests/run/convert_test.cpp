@@ -15,7 +15,8 @@ const char* const to_collaborative = R"({"convert": {"to": {"type": "collaborati
 const char* const evaluate = R"({"evaluate": {"metrics": ["loss"]}})";
 
 std::string train(const std::string& name) {
-  return R"({"train": {"name": ")" + name + R"(", "steps": 6, "checkpoint_every": 3, "batch": {"max_tokens": 200}, "log_every": 2, "schedule": {"type": "constant", "peak": 0.003}}})";
+  return R"({"train": {"name": ")" + name +
+         R"(", "steps": 6, "checkpoint_every": 3, "batch": {"max_tokens": 200}, "log_every": 2, "schedule": {"type": "constant", "peak": 0.003}}})";
 }
 
 std::filesystem::path run_of(const Folder& folder, const std::string& name, const std::string& stages) {
@@ -27,14 +28,19 @@ std::filesystem::path run_of(const Folder& folder, const std::string& name, cons
   return only_run(out, "tiny");
 }
 
-nlohmann::json results_of(const std::filesystem::path& run) { return nlohmann::json::parse(headlab::read_file(run / "results.json"))["stages"]; }
+nlohmann::json results_of(const std::filesystem::path& run) {
+  return nlohmann::json::parse(headlab::read_file(run / "results.json"))["stages"];
+}
 
 }  // namespace
 
-TEST_CASE("a converted model is trained on, evaluated, pruned, averaged, exported and used again from its folder", "[run]") {
+TEST_CASE("a converted model is trained on, evaluated, pruned, averaged, exported and used again from its folder",
+          "[run]") {
   const Folder folder;
-  const auto run = run_of(folder, "all", "[" + train("first") + ", " + to_collaborative + ", " + evaluate + ", " + train("tuned") +
-                                             R"(, {"average": {"model": "tuned", "last": 1}}, {"prune": {"heads": ["enc.self.0.1"]}}, {"evaluate": {"name": "at_end", "metrics": ["loss"]}}, {"export": {"compare": 5}}])");
+  const auto run = run_of(
+      folder, "all",
+      "[" + train("first") + ", " + to_collaborative + ", " + evaluate + ", " + train("tuned") +
+          R"(, {"average": {"model": "tuned", "last": 1}}, {"prune": {"heads": ["enc.self.0.1"]}}, {"evaluate": {"name": "at_end", "metrics": ["loss"]}}, {"export": {"compare": 5}}])");
   const auto stages = results_of(run);
   CHECK(stages["convert"]["to"] == "collaborative");
   CHECK(stages["convert"]["parameters_after"] != stages["convert"]["parameters_before"]);
@@ -66,7 +72,9 @@ TEST_CASE("a run that breaks off after a conversion ends with the bits of one th
   std::filesystem::remove_all(broken / "checkpoints" / "tuned" / "final");
   std::filesystem::remove_all(broken / "checkpoints" / "tuned" / "step-00000006");
   const auto again = run_of(folder, "broken", stages);
-  const auto weights = [](const std::filesystem::path& run) { return headlab::read_file(run / "checkpoints" / "tuned" / "final" / "model.safetensors"); };
+  const auto weights = [](const std::filesystem::path& run) {
+    return headlab::read_file(run / "checkpoints" / "tuned" / "final" / "model.safetensors");
+  };
   CHECK(weights(again) == weights(whole));
   CHECK(results_of(again)["evaluate"]["metrics"] == results_of(whole)["evaluate"]["metrics"]);
 }
@@ -75,12 +83,16 @@ TEST_CASE("masked heads are not converted, and what can't be converted is told b
   const Folder folder;
   const auto refused = [&](const std::string& stages) {
     const auto spec = folder.write("x.json", tiny_spec(stages));
-    const auto done = run_program({"run", spec.string(), "--out", (folder.path() / "out").string(), "--threads", "1", "--quiet", "--fresh"});
+    const auto done = run_program(
+        {"run", spec.string(), "--out", (folder.path() / "out").string(), "--threads", "1", "--quiet", "--fresh"});
     CHECK(done.code == 2);
     return done.err;
   };
-  CHECK_THAT(refused(R"([{"mask": {"heads": ["enc.self.0.1"]}}, )" + std::string(to_collaborative) + "]"), ContainsSubstring("has masked heads; prune them"));
+  CHECK_THAT(refused(R"([{"mask": {"heads": ["enc.self.0.1"]}}, )" + std::string(to_collaborative) + "]"),
+             ContainsSubstring("has masked heads; prune them"));
   CHECK_THAT(refused(R"([{"convert": {"to": "collaborative"}}])"), ContainsSubstring("rank"));
-  CHECK_THAT(refused(R"([{"convert": {"name": "a", "to": {"type": "collaborative", "rank": 4}}}, {"convert": {"name": "b", "to": "standard"}}])"),
-             ContainsSubstring("convert: enc.self.0: expected the project standard or grouped, got collaborative"));
+  CHECK_THAT(
+      refused(
+          R"([{"convert": {"name": "a", "to": {"type": "collaborative", "rank": 4}}}, {"convert": {"name": "b", "to": "standard"}}])"),
+      ContainsSubstring("convert: enc.self.0: expected the project standard or grouped, got collaborative"));
 }

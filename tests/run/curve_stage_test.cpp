@@ -25,12 +25,14 @@ TEST_CASE("a curve of one stack says what it masked, and what each stack keeps",
   CHECK(cross["highest"] == false);
   CHECK(cross["model"] == "initial");
   for (const auto& [point, kept] : {std::pair(0, 2), {1, 1}, {2, 0}}) {
-    CHECK(cross["points"][point]["kept_by_stack"] == nlohmann::json{{"enc.self", 4}, {"dec.self", 4}, {"dec.cross", kept}});
+    CHECK(cross["points"][point]["kept_by_stack"] ==
+          nlohmann::json{{"enc.self", 4}, {"dec.self", 4}, {"dec.cross", kept}});
     CHECK(cross["points"][point]["heads_kept"] == 8 + kept);
   }
   const auto& worst = stages.at("worst");
   CHECK(worst["highest"] == true);
   CHECK(worst["points"][0]["kept_by_stack"] == nlohmann::json{{"enc.self", 2}, {"dec.self", 2}, {"dec.cross", 1}});
   CHECK_THAT(read_file(only_run(out, "tiny") / "report.html"),
-             ContainsSubstring("loss against heads kept in dec.cross") && ContainsSubstring("cross (random)") && ContainsSubstring("worst (random, highest first, by stack)"));
+             ContainsSubstring("loss against heads kept in dec.cross") && ContainsSubstring("cross (random)") &&
+                 ContainsSubstring("worst (random, highest first, by stack)"));
 }

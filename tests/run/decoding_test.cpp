@@ -47,7 +47,8 @@ TEST_CASE("a spec says how outputs are found: drawn, forced to begin, greedy", "
 TEST_CASE("an exported file neither draws nor begins by force, and a spec that asks for it is told", "[run]") {
   Folder folder;
   const auto spec = folder.write(
-      "x.json", tiny_spec("[" + train_a_little + R"(, {"export": {"search": {"temperature": 0.5, "prefix": "Die"}}}])"));
+      "x.json",
+      tiny_spec("[" + train_a_little + R"(, {"export": {"search": {"temperature": 0.5, "prefix": "Die"}}}])"));
   std::string mistakes;
   try {
     load_spec(spec.string(), {});

@@ -1,4 +1,5 @@
-// Specs of real runs, edited at random with the words of the schema: whatever comes of it is a run or a list of mistakes.
+// Specs of real runs, edited at random with the words of the schema: whatever comes of it is a run or a list of
+// mistakes.
 #include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -20,7 +21,8 @@ namespace {
 
 /// Every key and every name that specs can hold, as JSON.
 std::vector<std::string> words_of_schema() {
-  std::set<std::string> words{"0", "1", "2", "3", "0.5", "-1", "null", "true", "[]", "{}", "[0]", "[1,2,3]", "1000000000000"};
+  std::set<std::string> words{"0",    "1",  "2",  "3",   "0.5",     "-1",           "null",
+                              "true", "[]", "{}", "[0]", "[1,2,3]", "1000000000000"};
   const std::function<void(const nlohmann::ordered_json&)> collect = [&](const nlohmann::ordered_json& value) {
     if (value.is_object()) {
       if (value.contains("properties"))
@@ -38,13 +40,15 @@ std::vector<std::string> words_of_schema() {
 
 }  // namespace
 
-TEST_CASE("a real spec, however it is changed, is read to options that can be written again, or refused with places", "[fuzz]") {
+TEST_CASE("a real spec, however it is changed, is read to options that can be written again, or refused with places",
+          "[fuzz]") {
   const auto words = words_of_schema();
   CHECK(words.size() > 150);
   std::vector<std::string> pool;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(test::in_source("experiments")))
     if (entry.path().extension() == ".json") pool.push_back(read_file(entry.path()));
-  pool.push_back(R"({"name": "x", "model": {"type": "encoder_decoder", "d_model": 8, "encoder": {"attention": {"heads": 4, "gates": ["scalar"]}}},
+  pool.push_back(
+      R"({"name": "x", "model": {"type": "encoder_decoder", "d_model": 8, "encoder": {"attention": {"heads": 4, "gates": ["scalar"]}}},
       "stages": ["train", {"score": {"name": "s"}}, {"prune": {"scores": "s", "select": {"fraction": 0.5}}}, {"evaluate": {"name": "e"}}],
       "expect": [{"claim": "c", "that": "e.loss", "below": 3}]})");
   const char* wanted = std::getenv("HEADLAB_FUZZ_RUNS");

@@ -33,9 +33,14 @@ double loss_of(const nlohmann::json& stages) { return stages["evaluate"]["metric
 TEST_CASE("a model pruned twice by original names is the one pruned once, and the masked one", "[run][prune]") {
   const Folder folder;
   const auto evaluate = R"({"evaluate": {"metrics": ["loss"]}})";
-  const auto twice = run(folder, R"([{"prune": {"heads": ["enc.self.0.1"]}}, {"prune": {"name": "more", "heads": ["enc.self.0.3", "dec.cross.0.0"]}}, )" + std::string(evaluate) + "]");
-  const auto once = run(folder, R"([{"prune": {"heads": ["dec.cross.0.0", "enc.self.0.3", "enc.self.0.1"]}}, )" + std::string(evaluate) + "]");
-  const auto masked = run(folder, R"([{"mask": {"heads": ["dec.cross.0.0", "enc.self.0.3", "enc.self.0.1"]}}, )" + std::string(evaluate) + "]");
+  const auto twice = run(
+      folder,
+      R"([{"prune": {"heads": ["enc.self.0.1"]}}, {"prune": {"name": "more", "heads": ["enc.self.0.3", "dec.cross.0.0"]}}, )" +
+          std::string(evaluate) + "]");
+  const auto once = run(folder, R"([{"prune": {"heads": ["dec.cross.0.0", "enc.self.0.3", "enc.self.0.1"]}}, )" +
+                                    std::string(evaluate) + "]");
+  const auto masked = run(folder, R"([{"mask": {"heads": ["dec.cross.0.0", "enc.self.0.3", "enc.self.0.1"]}}, )" +
+                                      std::string(evaluate) + "]");
   for (const auto* one : {&twice, &once, &masked}) {
     INFO(one->err);
     REQUIRE(one->code == 0);
@@ -47,10 +52,14 @@ TEST_CASE("a model pruned twice by original names is the one pruned once, and th
   CHECK(twice.stages["more"]["kept"] == once.stages["prune"]["kept"]);
 }
 
-TEST_CASE("everything and nothing can be pruned: the one leaves what masks of all heads leave, the other the model as it was", "[run][prune]") {
+TEST_CASE(
+    "everything and nothing can be pruned: the one leaves what masks of all heads leave, the other the model as it was",
+    "[run][prune]") {
   const Folder folder;
   const auto pruned = [&](const std::string& kind, const std::string& fraction) {
-    const auto done = run(folder, R"([{"score": {"scorer": "norm"}}, {")" + kind + R"(": {"scores": "score", "select": {"fraction": )" + fraction + R"(}}}, {"evaluate": {"metrics": ["loss"]}}])");
+    const auto done = run(folder, R"([{"score": {"scorer": "norm"}}, {")" + kind +
+                                      R"(": {"scores": "score", "select": {"fraction": )" + fraction +
+                                      R"(}}}, {"evaluate": {"metrics": ["loss"]}}])");
     INFO(done.err);
     REQUIRE(done.code == 0);
     return done.stages;
@@ -61,7 +70,8 @@ TEST_CASE("everything and nothing can be pruned: the one leaves what masks of al
   CHECK(nothing["prune"]["heads_after"] == 10);
   CHECK(loss_of(nothing) == loss_of(before.stages));
   CHECK(everything["prune"]["heads_after"] == 0);
-  CHECK(everything["prune"]["parameters_after"].get<int64_t>() < everything["prune"]["parameters_before"].get<int64_t>());
+  CHECK(everything["prune"]["parameters_after"].get<int64_t>() <
+        everything["prune"]["parameters_before"].get<int64_t>());
   CHECK(everything["prune"]["flops_after"].get<int64_t>() < everything["prune"]["flops_before"].get<int64_t>());
   CHECK(everything["prune"]["seconds_after"].get<double>() > 0);
   CHECK(std::abs(loss_of(everything) - loss_of(masked)) < 1e-5);
@@ -70,8 +80,10 @@ TEST_CASE("everything and nothing can be pruned: the one leaves what masks of al
 TEST_CASE("what was masked before is removed with what is pruned: it does not come back", "[run][prune]") {
   const Folder folder;
   const auto evaluate = R"({"evaluate": {"metrics": ["loss"]}})";
-  const auto both = run(folder, R"([{"mask": {"heads": ["enc.self.0.1"]}}, {"prune": {"heads": ["enc.self.0.3"]}}, )" + std::string(evaluate) + "]");
-  const auto masked = run(folder, R"([{"mask": {"heads": ["enc.self.0.3", "enc.self.0.1"]}}, )" + std::string(evaluate) + "]");
+  const auto both = run(folder, R"([{"mask": {"heads": ["enc.self.0.1"]}}, {"prune": {"heads": ["enc.self.0.3"]}}, )" +
+                                    std::string(evaluate) + "]");
+  const auto masked =
+      run(folder, R"([{"mask": {"heads": ["enc.self.0.3", "enc.self.0.1"]}}, )" + std::string(evaluate) + "]");
   REQUIRE(both.code == 0);
   CHECK(both.stages["prune"]["removed"] == nlohmann::json({"enc.self.0.1", "enc.self.0.3"}));
   CHECK(std::abs(loss_of(both.stages) - loss_of(masked.stages)) < 1e-5);
@@ -79,7 +91,8 @@ TEST_CASE("what was masked before is removed with what is pruned: it does not co
 
 TEST_CASE("heads that are not there, and scores of another model, are refused by name", "[run][prune]") {
   const Folder folder;
-  const auto gone = run(folder, R"([{"prune": {"heads": ["enc.self.0.1"]}}, {"prune": {"name": "again", "heads": ["enc.self.0.1"]}}])");
+  const auto gone = run(
+      folder, R"([{"prune": {"heads": ["enc.self.0.1"]}}, {"prune": {"name": "again", "heads": ["enc.self.0.1"]}}])");
   CHECK(gone.code == 2);
   CHECK_THAT(gone.err, ContainsSubstring("enc.self.0.1"));
   CHECK_THAT(gone.err, ContainsSubstring("enc.self.0 has heads 0, 2, 3"));
@@ -89,7 +102,8 @@ TEST_CASE("heads that are not there, and scores of another model, are refused by
   const auto no_head = run(folder, R"([{"prune": {"heads": ["enc.sefl.0.1"]}}])");
   CHECK(no_head.code == 2);
   CHECK_THAT(no_head.err, ContainsSubstring("enc.sefl.0.1"));
-  folder.write("other.json", R"({"method": "gradient", "of": "train", "heads": {"enc.self.0.0": 0.5, "enc.self.7.0": 0.1}})");
+  folder.write("other.json",
+               R"({"method": "gradient", "of": "train", "heads": {"enc.self.0.0": 0.5, "enc.self.7.0": 0.1}})");
   const auto other = run(folder, R"([{"prune": {"scores_file": "other.json", "select": {"count": 1}}}])");
   CHECK(other.code == 2);
   CHECK_THAT(other.err, ContainsSubstring("other"));

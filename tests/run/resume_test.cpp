@@ -62,7 +62,9 @@ TEST_CASE("killed at any moment and started again, a run ends with the bits of o
   int kills = 0, code = -1;
   double longest = 0.4;
   for (int i = 0; i < 60 && code != 0; ++i) {
-    code = run_program({"run", spec.string(), "--out", broken.string(), "--threads", "2"}, 0.3 + longest * random.uniform()).code;
+    code = run_program({"run", spec.string(), "--out", broken.string(), "--threads", "2"},
+                       0.3 + longest * random.uniform())
+               .code;
     REQUIRE((code == 0 || code == -9));
     kills += code == -9;
     longest *= 1.05;  // a slow machine must get on too

@@ -21,8 +21,8 @@ RunOutcome outcome(const char* stages) {
 
 RunVariant variant(const std::string& group) { return {group + ", seed", nullptr, "", group}; }
 
-const SummaryRow& row_of(const std::vector<SummaryRow>& rows, const std::string& group, const std::string& stage, const std::string& measure,
-                         std::optional<double> at = std::nullopt) {
+const SummaryRow& row_of(const std::vector<SummaryRow>& rows, const std::string& group, const std::string& stage,
+                         const std::string& measure, std::optional<double> at = std::nullopt) {
   for (const auto& row : rows)
     if (row.group == group && row.stage == stage && row.measure == measure && row.at == at) return row;
   throw std::logic_error("no row " + group + " " + stage + " " + measure);
@@ -32,10 +32,11 @@ const SummaryRow& row_of(const std::vector<SummaryRow>& rows, const std::string&
 
 TEST_CASE("runs that differ in their seed alone are one row, with the mean and Student's interval", "[run]") {
   const std::vector<RunVariant> variants{variant("a"), variant("a"), variant("a"), variant("b")};
-  const std::vector<RunOutcome> runs{outcome(R"({"full": {"type": "evaluate", "metrics": {"bleu": 1}, "seconds": 9}})"),
-                                     outcome(R"({"full": {"type": "evaluate", "metrics": {"bleu": 2}, "seconds": 9}})"),
-                                     outcome(R"({"full": {"type": "evaluate", "metrics": {"bleu": 3}, "seconds": 9}})"),
-                                     outcome(R"({"full": {"type": "evaluate", "metrics": {"bleu": 5}, "seconds": 9}})")};
+  const std::vector<RunOutcome> runs{
+      outcome(R"({"full": {"type": "evaluate", "metrics": {"bleu": 1}, "seconds": 9}})"),
+      outcome(R"({"full": {"type": "evaluate", "metrics": {"bleu": 2}, "seconds": 9}})"),
+      outcome(R"({"full": {"type": "evaluate", "metrics": {"bleu": 3}, "seconds": 9}})"),
+      outcome(R"({"full": {"type": "evaluate", "metrics": {"bleu": 5}, "seconds": 9}})")};
   const auto rows = summarised(variants, runs);
   REQUIRE(rows.size() == 4);
   const auto& a = row_of(rows, "a", "full", "bleu");
@@ -79,12 +80,15 @@ TEST_CASE("curves of several methods, fractions and seeds are one table, with me
   const auto of_seed = [](double gradient, double worst) {
     return R"({"g": {"type": "score", "method": "gradient"},
       "by_gradient": {"type": "curve", "metric": "accuracy", "scores": "g", "points": [{"fraction": 0.25, "heads_kept": 6, "value": 0.9},
-        {"fraction": 0.5, "heads_kept": 4, "value": )" + std::to_string(gradient) + R"(, "random": {"mean": 0.5}}]},
+        {"fraction": 0.5, "heads_kept": 4, "value": )" +
+           std::to_string(gradient) + R"(, "random": {"mean": 0.5}}]},
       "worst": {"type": "curve", "metric": "accuracy", "scores": "g", "highest": true, "stacks": ["dec.self"], "scope": "layer",
-        "points": [{"fraction": 0.5, "heads_kept": 4, "value": )" + std::to_string(worst) + "}]}}";
+        "points": [{"fraction": 0.5, "heads_kept": 4, "value": )" +
+           std::to_string(worst) + "}]}}";
   };
   const std::vector<RunVariant> variants{variant(""), variant(""), variant("")};
-  const std::vector<RunOutcome> runs{outcome(of_seed(0.7, 0.1).c_str()), outcome(of_seed(0.8, 0.1).c_str()), outcome(of_seed(0.9, 0.1).c_str())};
+  const std::vector<RunOutcome> runs{outcome(of_seed(0.7, 0.1).c_str()), outcome(of_seed(0.8, 0.1).c_str()),
+                                     outcome(of_seed(0.9, 0.1).c_str())};
   const auto rows = summarised(variants, runs);
   const auto& row = row_of(rows, "", "by_gradient", "value", 0.5);
   CHECK(row.values == std::vector<double>{0.7, 0.8, 0.9});
@@ -98,7 +102,9 @@ TEST_CASE("curves of several methods, fractions and seeds are one table, with me
         "  by_gradient (gradient)                                 50 %     4  0.800 ± 0.248  0.500 ± 0.000\n"
         "  worst (gradient, highest first, by layer, dec.self)    50 %     4  0.100 ± 0.000\n");
   const auto json = to_json(rows);
-  const auto found = std::find_if(json.begin(), json.end(), [](const auto& one) { return one["stage"] == "by_gradient" && one["measure"] == "value" && one["at"] == 0.5; });
+  const auto found = std::find_if(json.begin(), json.end(), [](const auto& one) {
+    return one["stage"] == "by_gradient" && one["measure"] == "value" && one["at"] == 0.5;
+  });
   REQUIRE(found != json.end());
   CHECK((*found)["method"] == "gradient");
   CHECK((*found)["values"].size() == 3);
@@ -106,14 +112,16 @@ TEST_CASE("curves of several methods, fractions and seeds are one table, with me
 
 TEST_CASE("what a run could not measure is not a number in the summary, rather than left out", "[run]") {
   const std::vector<RunVariant> variants{variant("a"), variant("a")};
-  const std::vector<RunOutcome> runs{outcome(R"({"full": {"type": "evaluate", "metrics": {"loss": 1}}})"),
-                                     outcome(R"({"full": {"type": "evaluate", "metrics": {"loss": null}}, "curve": {"type": "curve", "metric": "loss",
+  const std::vector<RunOutcome> runs{
+      outcome(R"({"full": {"type": "evaluate", "metrics": {"loss": 1}}})"),
+      outcome(R"({"full": {"type": "evaluate", "metrics": {"loss": null}}, "curve": {"type": "curve", "metric": "loss",
                                        "points": [{"fraction": 0, "heads_kept": 4, "value": null}, {"value": 1}]}})")};
   const auto rows = summarised(variants, runs);
   const auto& row = row_of(rows, "a", "full", "loss");
   CHECK(row.values.size() == 2);
   CHECK(std::isnan(row.interval.mean));
-  CHECK_THAT(to_csv(rows), ContainsSubstring("a,full,loss,,nan,nan,nan,2,,\n") && ContainsSubstring("a,curve,value,0.0,nan,nan,nan,1,loss,\n"));
+  CHECK_THAT(to_csv(rows), ContainsSubstring("a,full,loss,,nan,nan,nan,2,,\n") &&
+                               ContainsSubstring("a,curve,value,0.0,nan,nan,nan,1,loss,\n"));
   CHECK(to_json(rows)[0]["mean"].is_number());  // not a number; null in the file
   CHECK(to_json(rows)[0].dump().find("\"mean\":null") != std::string::npos);
   CHECK_THAT(summary_text(rows, runs, 80), ContainsSubstring("nan"));
@@ -124,7 +132,8 @@ TEST_CASE("each row of a large summary is found", "[run]") {
   std::vector<RunOutcome> runs;
   for (int group = 0; group < 1500; ++group) {
     variants.push_back(variant("g" + std::to_string(group)));
-    runs.push_back(outcome((R"({"full": {"metrics": {"bleu": )" + std::to_string(group) + "}, \"steps\": 3}}").c_str()));
+    runs.push_back(
+        outcome((R"({"full": {"metrics": {"bleu": )" + std::to_string(group) + "}, \"steps\": 3}}").c_str()));
   }
   const auto rows = summarised(variants, runs);
   REQUIRE(rows.size() == 3000);
@@ -133,14 +142,20 @@ TEST_CASE("each row of a large summary is found", "[run]") {
   CHECK(std::count(text.begin(), text.end(), '\n') == 1501);
 }
 
-TEST_CASE("a sweep leaves its summary as a table of comma-separated values, groups in quotes where they need them", "[run]") {
+TEST_CASE("a sweep leaves its summary as a table of comma-separated values, groups in quotes where they need them",
+          "[run]") {
   const test::Folder folder;
-  const auto spec = folder.write("x.json", test::tiny_spec(R"([{"train": {"steps": 3, "batch": {"max_tokens": 200}, "log_every": 1}}, {"evaluate": {"metrics": ["loss"]}}])",
-                                                           R"x(, "sweep": {"model.embedding.scale": [true, false], "model.dropout": [0.0], "seed": [1, 2]})x"));
-  const auto run = test::run_program({"run", spec.string(), "--out", (folder.path() / "runs").string(), "--threads", "1"});
+  const auto spec = folder.write(
+      "x.json",
+      test::tiny_spec(
+          R"([{"train": {"steps": 3, "batch": {"max_tokens": 200}, "log_every": 1}}, {"evaluate": {"metrics": ["loss"]}}])",
+          R"x(, "sweep": {"model.embedding.scale": [true, false], "model.dropout": [0.0], "seed": [1, 2]})x"));
+  const auto run =
+      test::run_program({"run", spec.string(), "--out", (folder.path() / "runs").string(), "--threads", "1"});
   INFO(run.err);
   REQUIRE(run.code == 0);
-  CHECK_THAT(run.out, ContainsSubstring("evaluate loss") && ContainsSubstring("scale=true, dropout=0.0") && ContainsSubstring("summary.csv") && ContainsSubstring("report.html"));
+  CHECK_THAT(run.out, ContainsSubstring("evaluate loss") && ContainsSubstring("scale=true, dropout=0.0") &&
+                          ContainsSubstring("summary.csv") && ContainsSubstring("report.html"));
   const auto csv = read_file(folder.path() / "runs" / "tiny" / "summary.csv");
   CHECK_THAT(csv, ContainsSubstring("\"scale=true, dropout=0.0\",evaluate,loss,,"));
   const auto json = nlohmann::json::parse(read_file(folder.path() / "runs" / "tiny" / "experiment.json"));

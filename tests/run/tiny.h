@@ -21,7 +21,8 @@ inline std::string tiny_spec(const std::string& stages, const std::string& more 
     "encoder": {"layers": 1, "attention": {"heads": 4}},
     "decoder": {"layers": 1, "attention": {"heads": 4}, "cross_attention": {"heads": 2}}
   },
-  "stages": )" + stages + more + "\n}\n";
+  "stages": )" +
+         stages + more + "\n}\n";
 }
 
 }  // namespace headlab::test

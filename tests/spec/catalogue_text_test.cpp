@@ -55,9 +55,18 @@ TEST_CASE("a slot or entry that does not exist is refused with the nearest") {
 }
 
 TEST_CASE("an entry in full says what it can't stand beside, and what can't stand beside it") {
-  Catalogue gates{"gate", "", {{"windows", "a window", "", [] { return std::make_shared<toy::RopeOptions>(); }, {"in self-attentions alone"}, {{"mix.*", "it is a toy"}}}}};
+  Catalogue gates{"gate",
+                  "",
+                  {{"windows",
+                    "a window",
+                    "",
+                    [] { return std::make_shared<toy::RopeOptions>(); },
+                    {"in self-attentions alone"},
+                    {{"mix.*", "it is a toy"}}}}};
   Catalogue mixes{"mix", "", {{"sum", "adds", "", [] { return std::make_shared<toy::RopeOptions>(); }, {}, {}}}};
   CHECK_THAT(catalogue_text({&gates, &mixes}, "gate.windows", true),
-             ContainsSubstring("  combines with the entries of the other slots, but:\n    in self-attentions alone\n    not beside mix.*: it is a toy\n"));
-  CHECK_THAT(catalogue_text({&gates, &mixes}, "mix.sum", true), ContainsSubstring("    not beside gate.windows: it is a toy\n"));
+             ContainsSubstring("  combines with the entries of the other slots, but:\n    in self-attentions alone\n   "
+                               " not beside mix.*: it is a toy\n"));
+  CHECK_THAT(catalogue_text({&gates, &mixes}, "mix.sum", true),
+             ContainsSubstring("    not beside gate.windows: it is a toy\n"));
 }

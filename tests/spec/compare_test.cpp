@@ -11,7 +11,8 @@ using Json = nlohmann::ordered_json;
 namespace {
 
 // a.x - b.x is 1, 2 and 3: mean 2, interval 2 +- 4.30265 / sqrt(3) = -0.484 to 4.484.
-const std::vector<Json> three_seeds{Json::parse(R"({"a": {"x": 2}, "b": {"x": 1}})"), Json::parse(R"({"a": {"x": 4}, "b": {"x": 2}})"),
+const std::vector<Json> three_seeds{Json::parse(R"({"a": {"x": 2}, "b": {"x": 1}})"),
+                                    Json::parse(R"({"a": {"x": 4}, "b": {"x": 2}})"),
                                     Json::parse(R"({"a": {"x": 6}, "b": {"x": 3}})")};
 
 CompareOptions a_against(std::optional<std::string> ExpectOptions::*relation, const std::string& bound) {
@@ -29,7 +30,8 @@ TEST_CASE("a comparison holds where the whole interval is on its side") {
   CHECK(compare(a_against(&ExpectOptions::above, "b.x - 0.5"), three_seeds).verdict.holds);
   CHECK_FALSE(compare(a_against(&ExpectOptions::below, "b.x + 4"), three_seeds).verdict.holds);
   CHECK(compare(a_against(&ExpectOptions::below, "b.x + 5"), three_seeds).verdict.holds);
-  CHECK(compare(a_against(&ExpectOptions::at_least, "2 * b.x"), three_seeds).verdict.holds);  // a.x is 2 b.x, with no spread
+  CHECK(compare(a_against(&ExpectOptions::at_least, "2 * b.x"), three_seeds)
+            .verdict.holds);  // a.x is 2 b.x, with no spread
   CHECK(compare(a_against(&ExpectOptions::at_most, "2 * b.x"), three_seeds).verdict.holds);
   CHECK_FALSE(compare(a_against(&ExpectOptions::above, "2 * b.x"), three_seeds).verdict.holds);
   auto equal = a_against(&ExpectOptions::equals, "b.x + 2");
@@ -64,7 +66,8 @@ TEST_CASE("an interval on both sides is not enough evidence; one on the other si
 TEST_CASE("a comparison says means, difference, interval and seeds") {
   const auto made = compare(a_against(&ExpectOptions::above, "b.x"), three_seeds);
   CHECK(made.differences == std::vector<double>{1, 2, 3});
-  CHECK(comparison_text({made}) == "not enough evidence  a.x > b.x   4 > 2; difference +2 (-0.4841 to +4.484), 3 seeds\n");
+  CHECK(comparison_text({made}) ==
+        "not enough evidence  a.x > b.x   4 > 2; difference +2 (-0.4841 to +4.484), 3 seeds\n");
   const auto one = compare(a_against(&ExpectOptions::above, "b.x"), {three_seeds[0]});
   CHECK(measured_text(one) == "2 > 1; difference +1, 1 seed");
   CHECK_THROWS_AS(compare(a_against(&ExpectOptions::above, "b.y"), three_seeds), Error);

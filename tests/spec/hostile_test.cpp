@@ -55,7 +55,8 @@ TEST_CASE("a key path of many steps is refused, where it was written") {
   REQUIRE(mistakes.size() == 1);
   CHECK_THAT(mistakes[0].message, ContainsSubstring("expected a key path such as model.width"));
   CHECK(to_json(document.root()).dump() == "{}");
-  CHECK_THAT(wrong_sweep("{\"sweep\": {\"" + chain(500'000) + "\": [1, 2]}}"), ContainsSubstring("expected a key path such as model.width"));
+  CHECK_THAT(wrong_sweep("{\"sweep\": {\"" + chain(500'000) + "\": [1, 2]}}"),
+             ContainsSubstring("expected a key path such as model.width"));
 }
 
 TEST_CASE("nesting without end is refused at its place") {
@@ -63,7 +64,8 @@ TEST_CASE("nesting without end is refused at its place") {
     std::string text;
     for (int i = 0; i < 200'000; ++i) text += open;
     const auto message = refused(text);
-    CHECK_THAT(message, ContainsSubstring("x.json:1:" + std::to_string(101 * open.size() + 1) + ": syntax error: nested deeper than 100"));
+    CHECK_THAT(message, ContainsSubstring("x.json:1:" + std::to_string(101 * open.size() + 1) +
+                                          ": syntax error: nested deeper than 100"));
   }
 }
 
@@ -71,14 +73,20 @@ TEST_CASE("a sweep whose runs would fill the memory is refused with its size") {
   std::string numbers = "0", runs = "0";
   for (int i = 1; i < 5000; ++i) numbers += "," + std::to_string(i);
   for (int i = 1; i < 5000; ++i) runs += "," + std::to_string(i);
-  CHECK_THAT(wrong_sweep("{\"numbers\": [" + numbers + "], \"sweep\": {\"model.vocabulary\": [" + runs + "]}}"),
-             ContainsSubstring("x.json:1:") && ContainsSubstring("sweep: expected a smaller sweep: 5000 runs of a spec with 5002 values are too many to hold at once"));
-  CHECK(expand(Document::parse_text("{\"numbers\": [1, 2], \"sweep\": {\"model.vocabulary\": [" + runs + "]}}", "x.json")).size() == 5000);
+  CHECK_THAT(
+      wrong_sweep("{\"numbers\": [" + numbers + "], \"sweep\": {\"model.vocabulary\": [" + runs + "]}}"),
+      ContainsSubstring("x.json:1:") &&
+          ContainsSubstring(
+              "sweep: expected a smaller sweep: 5000 runs of a spec with 5002 values are too many to hold at once"));
+  CHECK(
+      expand(Document::parse_text("{\"numbers\": [1, 2], \"sweep\": {\"model.vocabulary\": [" + runs + "]}}", "x.json"))
+          .size() == 5000);
 }
 
 TEST_CASE("a name of a claim that is far too long is refused before the run") {
   CHECK_NOTHROW(Expression::parse(std::string(1000, 'a')));
-  CHECK_THROWS_WITH(Expression::parse("1 + " + chain(501)), "syntax error at character 5: expected a name of at most 1000 characters, got 1001");
+  CHECK_THROWS_WITH(Expression::parse("1 + " + chain(501)),
+                    "syntax error at character 5: expected a name of at most 1000 characters, got 1001");
   CHECK_THROWS_WITH(Expression::parse(std::string(2'000'000, 'a')),
                     "syntax error at character 1: expected a name of at most 1000 characters, got 2000000");
   // What is allowed is looked up without growing: as many parts as a name can have, among results that nest as deep.
@@ -96,9 +104,12 @@ TEST_CASE("numbers at and beyond the ends of what a double or an integer holds")
     CHECK_THAT(base(large), ContainsSubstring("syntax error: the number is too large"));
   for (const char* tiny : {"1e-999", "-0", "-0.0", "0e999", "0.0e-99999999999999999999"})
     CHECK_THAT(base(tiny), ContainsSubstring("base: expected a number above 1"));
-  for (const char* none : {"NaN", "Infinity", "-Infinity", "nan", "inf", "+1", "0x10", "1_000", ".5", "5.", "1e", "01", "--1", "1.2.3", "1e5.5"})
+  for (const char* none : {"NaN", "Infinity", "-Infinity", "nan", "inf", "+1", "0x10", "1_000", ".5", "5.", "1e", "01",
+                           "--1", "1.2.3", "1e5.5"})
     CHECK_THAT(base(none), ContainsSubstring("x.json:1:") && ContainsSubstring("syntax error: "));
-  const auto heads = [](const std::string& value) { return refused(R"({"model": {"vocabulary": 9, "attention": {"heads": )" + value + "}}}"); };
+  const auto heads = [](const std::string& value) {
+    return refused(R"({"model": {"vocabulary": 9, "attention": {"heads": )" + value + "}}}");
+  };
   CHECK(heads("8.0") == "accepted");
   CHECK(heads("0.8e1") == "accepted");
   for (const char* wrong : {"9223372036854775808", "-9223372036854775809", "1e300", "8.5", "1e-1", "-8", "0", "65"})
@@ -106,10 +117,13 @@ TEST_CASE("numbers at and beyond the ends of what a double or an integer holds")
 }
 
 TEST_CASE("strings that JSON does not have are refused at their place") {
-  const auto name = [](const std::string& text) { return refused("{\"model\": {\"vocabulary\": 9}, \"name\": \"" + text + "\"}"); };
+  const auto name = [](const std::string& text) {
+    return refused("{\"model\": {\"vocabulary\": 9}, \"name\": \"" + text + "\"}");
+  };
   CHECK(name("\\ud83d\\ude00") == "accepted");
   CHECK(name(std::string(3 << 20, 'x')) == "accepted");
-  for (const char* lone : {"\\ud83d", "\\ude00", "\\ud83dx", "\\ud83d\\n", "\\ud83d\\ud83d", "\\ud83d\\u0041", "\\ude00\\ud83d"})
+  for (const char* lone :
+       {"\\ud83d", "\\ude00", "\\ud83dx", "\\ud83d\\n", "\\ud83d\\ud83d", "\\ud83d\\u0041", "\\ude00\\ud83d"})
     CHECK_THAT(name(lone), ContainsSubstring("x.json:1:39: syntax error: half of a surrogate pair"));
   for (const char* escape : {"\\x41", "\\'", "\\u12", "\\u12G4", "\\U0041", "\\0"})
     CHECK_THAT(name(escape), ContainsSubstring("x.json:1:39: syntax error: "));
@@ -121,11 +135,14 @@ TEST_CASE("strings that JSON does not have are refused at their place") {
 
 TEST_CASE("a message never carries a control character or more than a line of what was written") {
   const std::string odd = "\\u001b[2J\\u0007\\u0000" + std::string(100'000, 'y');
-  for (const std::string& text : {"{\"" + odd + "\": 1}", "{\"name\": {\"" + odd + "\": 1}}", "{\"model\": {\"attention\": {\"position\": \"" + odd + "\"}}}",
-                                  "{\"languages\": [\"" + odd + "\"]}", "{\"expect\": [{\"that\": \"" + odd + "\", \"at_least\": 1}]}"}) {
+  for (const std::string& text :
+       {"{\"" + odd + "\": 1}", "{\"name\": {\"" + odd + "\": 1}}",
+        "{\"model\": {\"attention\": {\"position\": \"" + odd + "\"}}}", "{\"languages\": [\"" + odd + "\"]}",
+        "{\"expect\": [{\"that\": \"" + odd + "\", \"at_least\": 1}]}"}) {
     const auto message = refused(text);
     CHECK(message != "accepted");
     CHECK(message.size() < 2000);
-    CHECK(std::none_of(message.begin(), message.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 && c != '\n'; }));
+    CHECK(std::none_of(message.begin(), message.end(),
+                       [](char c) { return static_cast<unsigned char>(c) < 0x20 && c != '\n'; }));
   }
 }

@@ -76,7 +76,8 @@ TEST_CASE("an item keeps of its start what it does not write, at any depth") {
 }
 
 TEST_CASE("items start from the stack's own values wherever these stand in the text") {
-  const auto spec = sound(R"({"per_layer": [{"layers": [0], "attention": {"heads": 2}}], "attention": {"heads": 8, "width": 32}})");
+  const auto spec =
+      sound(R"({"per_layer": [{"layers": [0], "attention": {"heads": 2}}], "attention": {"heads": 8, "width": 32}})");
   CHECK(spec.per_layer[0].attention.width == 32);
   CHECK(spec.per_layer[0].attention.heads == 2);
   CHECK(spec.attention.heads == 8);
@@ -91,7 +92,8 @@ TEST_CASE("a resolved spec with items that were laid over reads back the same") 
 }
 
 TEST_CASE("an override of one key reaches into an item") {
-  Document document = Document::parse_text(R"({"attention": {"position": {"type": "rope", "base": 500}}, "per_layer": [{"layers": [0]}]})", "x.json");
+  Document document = Document::parse_text(
+      R"({"attention": {"position": {"type": "rope", "base": 500}}, "per_layer": [{"layers": [0]}]})", "x.json");
   CHECK(apply_overrides(document, {"per_layer[0].attention.position.fraction=0.5"}).empty());
   StackSpec spec;
   read_or_throw(document, spec);
@@ -101,19 +103,27 @@ TEST_CASE("an override of one key reaches into an item") {
 
 TEST_CASE("mistakes within items have their line and column, and what is new needs its required fields") {
   const std::vector<WrongSpec> rows{
-      {R"({"per_layer": [{"layers": [0], "attention": {"headz": 4}}]})", {},
+      {R"({"per_layer": [{"layers": [0], "attention": {"headz": 4}}]})",
+       {},
        R"(x.json:1:46: per_layer[0].attention.headz: unknown key; did you mean "heads"? (accepted: heads, width, bias, position, gates))"},
-      {R"({"per_layer": [{"attention": {"heads": 4}}]})", {},
+      {R"({"per_layer": [{"attention": {"heads": 4}}]})",
+       {},
        R"(x.json:1:16: per_layer[0].layers: required: a list of integers of at least 0, numbers)"},
-      {R"({"per_layer": [{"layers": [0], "attention": {"heads": 3}}]})", {},
+      {R"({"per_layer": [{"layers": [0], "attention": {"heads": 3}}]})",
+       {},
        R"(x.json:1:45: per_layer[0].attention.width: expected a multiple of heads (3), got 128)"},
-      {R"({"per_layer": [{"layers": [0], "attention": {"position": "table"}}]})", {},
+      {R"({"per_layer": [{"layers": [0], "attention": {"position": "table"}}]})",
+       {},
        R"(x.json:1:58: per_layer[0].attention.position.length: required: an integer of at least 1, longest sequence)"},
-      {R"({"per_layer": [{"layers": [0], "attention": {"gates": ["table"]}}]})", {},
+      {R"({"per_layer": [{"layers": [0], "attention": {"gates": ["table"]}}]})",
+       {},
        R"(x.json:1:56: per_layer[0].attention.gates[0].length: required: an integer of at least 1, longest sequence)"},
-      {R"({"per_layer": [{"layers": [0], "attention": {"position": {"fraction": 0.5}}}]})", {},
+      {R"({"per_layer": [{"layers": [0], "attention": {"position": {"fraction": 0.5}}}]})",
+       {},
        R"(x.json:1:58: per_layer[0].attention.position: expected a "type", the name of a position (exists: none, rope, table))"},
-      {R"({"per_layer": [{"layers": [-1]}]})", {}, R"(x.json:1:28: per_layer[0].layers[0]: expected an integer of at least 0, got -1)"},
+      {R"({"per_layer": [{"layers": [-1]}]})",
+       {},
+       R"(x.json:1:28: per_layer[0].layers[0]: expected an integer of at least 0, got -1)"},
       {R"({"per_layer": [3]})", {}, R"(x.json:1:16: per_layer[0]: expected an object, got 3)"},
   };
   for (const auto& row : rows) {

@@ -146,15 +146,19 @@ TEST_CASE("arms give each arm with each seed, a whole arm after another") {
 }
 
 TEST_CASE("wrong arms are refused with their place") {
-  CHECK(refused(R"({"arms": {"a": {}}, "sweep": {"x": [1]}})") == "x.json:1:10: arms: expected a sweep or arms with seeds, got both");
-  CHECK(refused(R"({"arms": {"a-b": {}}})") == "x.json:1:11: arms.a-b: expected a name of letters, digits and _, since claims speak of it");
+  CHECK(refused(R"({"arms": {"a": {}}, "sweep": {"x": [1]}})") ==
+        "x.json:1:10: arms: expected a sweep or arms with seeds, got both");
+  CHECK(refused(R"({"arms": {"a-b": {}}})") ==
+        "x.json:1:11: arms.a-b: expected a name of letters, digits and _, since claims speak of it");
   CHECK(refused(R"({"arms": {"a": 3}})") == "x.json:1:16: arms.a: expected an object {key: value}, got 3");
   CHECK(refused(R"({"arms": []})") == "x.json:1:10: arms: expected an object {name: {key: value}}, got a list");
   CHECK(refused(R"({"arms": {"a": {"name": "x"}}})") == "x.json:1:17: arms.a.name: a sweep cannot change name");
-  CHECK(refused(R"({"arms": {"a": {"seed": 1}}})") == "x.json:1:17: arms.a.seed: an arm cannot change the seed; use \"seeds\"");
+  CHECK(refused(R"({"arms": {"a": {"seed": 1}}})") ==
+        "x.json:1:17: arms.a.seed: an arm cannot change the seed; use \"seeds\"");
   CHECK(refused(R"({"seeds": 3})") == "x.json:1:11: seeds: expected a list of whole numbers, got 3");
   std::string many = "0";
   for (int i = 1; i <= 10000; ++i) many += "," + std::to_string(i);
-  CHECK(refused("{\"seeds\": [" + many + "]}").rfind("x.json:1:11: seeds: expected at most 10000 runs, and fewer of a large spec; got 10001", 0) == 0);
+  CHECK(refused("{\"seeds\": [" + many + "]}")
+            .rfind("x.json:1:11: seeds: expected at most 10000 runs, and fewer of a large spec; got 10001", 0) == 0);
   CHECK(refused(R"({"seeds": [1, 2, 1]})") == "x.json:1:18: seeds[2]: the seed 1 is there already");
 }

@@ -67,8 +67,14 @@ inline std::shared_ptr<Attention> make_attention(const AttentionOptions& options
 inline AttentionCall call_of(const Tensor& x_BTD, Forward& run, Visibility see = {}, const Tensor& memory_BSD = {},
                              Site site = {Stack::dec_self, 0}) {
   const auto memory = memory_BSD.defined() ? memory_BSD : x_BTD;
-  return {.site = site, .x_BTD = x_BTD, .memory_BSD = memory, .q_pos = torch::arange(x_BTD.size(1)),
-          .k_pos = torch::arange(memory.size(1)), .see = std::move(see), .state = nullptr, .run = run};
+  return {.site = site,
+          .x_BTD = x_BTD,
+          .memory_BSD = memory,
+          .q_pos = torch::arange(x_BTD.size(1)),
+          .k_pos = torch::arange(memory.size(1)),
+          .see = std::move(see),
+          .state = nullptr,
+          .run = run};
 }
 
 inline Visibility causal() {
@@ -95,7 +101,8 @@ inline EncoderDecoderOptions small_encoder_decoder(const AttentionOptions& atten
   options.embedding.max_length = 16;
   options.encoder.attention = options.decoder.attention = attention;
   options.decoder.cross_attention = cross;
-  for (auto* ff : {&options.encoder.feed_forward, &options.decoder.feed_forward}) ff->as<PositionWiseOptions>().width = 12;
+  for (auto* ff : {&options.encoder.feed_forward, &options.decoder.feed_forward})
+    ff->as<PositionWiseOptions>().width = 12;
   return options;
 }
 
@@ -139,7 +146,9 @@ Choice model_choice(const std::string& type, const OptionsType& options) {
   return choice;
 }
 
-inline ModelContext small_context(HeadTable kept = {}) { return {small_vocabulary, small_vocabulary, std::move(kept), small_vocabulary}; }
+inline ModelContext small_context(HeadTable kept = {}) {
+  return {small_vocabulary, small_vocabulary, std::move(kept), small_vocabulary};
+}
 
 /// In evaluation mode.
 inline std::shared_ptr<Model> make_model(const Choice& choice, const ModelContext& context = small_context()) {
@@ -152,8 +161,10 @@ inline std::shared_ptr<Model> make_model(const Choice& choice, const ModelContex
 /// Three examples, sources of up to S and targets of up to T tokens, some shorter.
 /// Beside the ids it tells two roles of the sources, "a" and "b", of random pairs.
 inline Batch small_batch(int64_t S = 6, int64_t T = 8) {
-  return {random_ids({3, S}, small_vocabulary, "source"), mask_of({S, S - 2, S - 1}, S),
-          random_ids({3, T}, small_vocabulary, "target"), mask_of({T - 1, T, T - 3}, T),
+  return {random_ids({3, S}, small_vocabulary, "source"),
+          mask_of({S, S - 2, S - 1}, S),
+          random_ids({3, T}, small_vocabulary, "target"),
+          mask_of({T - 1, T, T - 3}, T),
           {{role_side("a"), noise({3, S, S}, "role a").gt(0)}, {role_side("b"), noise({3, S, S}, "role b").gt(0)}}};
 }
 

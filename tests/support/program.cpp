@@ -1,5 +1,5 @@
-#include "tests/support/places.h"
 #include "tests/support/program.h"
+#include "tests/support/places.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -31,7 +31,8 @@ Finished run_program(const std::vector<std::string>& arguments, double kill_afte
   return program.wait();
 }
 
-Running::Running(const std::vector<std::string>& command, const std::string& input, const std::function<void()>& before) {
+Running::Running(const std::vector<std::string>& command, const std::string& input,
+                 const std::function<void()>& before) {
   auto name = (std::filesystem::temp_directory_path() / "headlab-test-XXXXXX").string();
   if (!mkdtemp(name.data())) throw std::runtime_error("no temporary folder could be made");
   folder_ = name;

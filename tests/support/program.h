@@ -21,8 +21,10 @@ Finished run_program(const std::vector<std::string>& arguments, double kill_afte
 /// A program that runs beside the test; its end is waited for, at the latest by the destructor, which kills it.
 class Running {
  public:
-  /// `command`: the file to execute and its arguments. `before` is called in the new process just before: limits, rights.
-  explicit Running(const std::vector<std::string>& command, const std::string& input = "", const std::function<void()>& before = {});
+  /// `command`: the file to execute and its arguments. `before` is called in the new process just before: limits,
+  /// rights.
+  explicit Running(const std::vector<std::string>& command, const std::string& input = "",
+                   const std::function<void()>& before = {});
   ~Running();
   Running(const Running&) = delete;
   Running& operator=(const Running&) = delete;

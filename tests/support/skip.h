@@ -8,7 +8,8 @@
 namespace headlab::test {
 
 /// `if (skipped(!has_gpu(), "no GPU")) return;` as a test's first line. Where `condition` is true, the running test is
-/// listed as skipped for that reason and counted as neither passed nor failed (tests/main.cpp). Catch2 2.13 has no SKIP.
+/// listed as skipped for that reason and counted as neither passed nor failed (tests/main.cpp). Catch2 2.13 has no
+/// SKIP.
 bool skipped(bool condition, const std::string& reason);
 
 /// Whether LibTorch can use a CUDA device here. Tests that need one are tagged [cuda].

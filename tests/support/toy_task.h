@@ -11,7 +11,8 @@ namespace headlab {
 /// Pairs of random ids, in memory: the target is the source, each id one higher. The same pairs in every split.
 class ToyTask : public Task {
  public:
-  explicit ToyTask(std::vector<int64_t> lengths, int64_t vocabulary = 20) : lengths_(std::move(lengths)), vocabulary_(vocabulary) {}
+  explicit ToyTask(std::vector<int64_t> lengths, int64_t vocabulary = 20)
+      : lengths_(std::move(lengths)), vocabulary_(vocabulary) {}
   ModelContext context() const override {
     ModelContext context;
     context.source_vocabulary = context.target_vocabulary = vocabulary_;
@@ -20,7 +21,9 @@ class ToyTask : public Task {
   int64_t longest() const override { return *std::max_element(lengths_.begin(), lengths_.end()); }
   std::string summary() const override { return "toy"; }
   nlohmann::ordered_json report() const override { return {}; }
-  std::pair<std::vector<int64_t>, std::vector<int64_t>> lengths(const std::string&) const override { return {lengths_, lengths_}; }
+  std::pair<std::vector<int64_t>, std::vector<int64_t>> lengths(const std::string&) const override {
+    return {lengths_, lengths_};
+  }
   TokenBatch collect(const std::string&, const std::vector<int64_t>& examples, torch::Device device) const override {
     std::vector<std::vector<int64_t>> sources;
     std::vector<int64_t> targets;
@@ -35,7 +38,8 @@ class ToyTask : public Task {
     batch.inputs.target_BT = batch.inputs.source_BS;
     batch.inputs.target_mask_BT = batch.inputs.source_mask_BS;
     batch.targets_N = torch::tensor(targets, torch::kLong).to(device);
-    if (batch.inputs.target_mask_BT.defined()) batch.rows_N = batch.inputs.target_mask_BT.flatten().nonzero().squeeze(-1);
+    if (batch.inputs.target_mask_BT.defined())
+      batch.rows_N = batch.inputs.target_mask_BT.flatten().nonzero().squeeze(-1);
     batch.tokens = batch.targets_N.size(0);
     return batch;
   }

@@ -39,7 +39,8 @@ FrameEncoderOptions hearing() {
 
 }  // namespace
 
-TEST_CASE("phones last as long as asked, and a frame is its phone's prototype with noise of the deviation asked", "[paper-30]") {
+TEST_CASE("phones last as long as asked, and a frame is its phone's prototype with noise of the deviation asked",
+          "[paper-30]") {
   const auto options = small_phones();
   const auto data = draw_phones(options, 1);
   CHECK(data.symbols == std::vector<std::string>{"p0", "p1", "p2", "p3", "p4"});
@@ -51,7 +52,8 @@ TEST_CASE("phones last as long as asked, and a frame is its phone's prototype wi
   std::map<int64_t, std::vector<float>> prototypes;
   for (const auto& text : clean.parts.at("train"))
     for (std::size_t t = 0; t < text.at_frame.size(); ++t) {
-      const std::vector<float> frame(text.frames.begin() + static_cast<std::ptrdiff_t>(6 * t), text.frames.begin() + static_cast<std::ptrdiff_t>(6 * t + 6));
+      const std::vector<float> frame(text.frames.begin() + static_cast<std::ptrdiff_t>(6 * t),
+                                     text.frames.begin() + static_cast<std::ptrdiff_t>(6 * t + 6));
       CHECK(prototypes.emplace(text.at_frame[t], frame).first->second == frame);
     }
   CHECK(prototypes.size() == 5);
@@ -65,7 +67,8 @@ TEST_CASE("phones last as long as asked, and a frame is its phone's prototype wi
       for (std::size_t s = 0; s < text.symbols.size(); ++s) {
         const auto first = at;
         while (at < text.at_frame.size() && text.at_frame[at] == text.symbols[s]) ++at;
-        if (s + 1 < text.symbols.size() && text.symbols[s + 1] == text.symbols[s]) break;  // two equal ones look like one
+        if (s + 1 < text.symbols.size() && text.symbols[s + 1] == text.symbols[s])
+          break;  // two equal ones look like one
         lasted.insert(at - first);
       }
       for (std::size_t i = 0; i < text.frames.size(); ++i) {
@@ -92,7 +95,8 @@ TEST_CASE("phones are the same for the same seeds, prototypes for other seeds to
   CHECK(draw_phones(fewer, 1).parts.at("valid").back().frames == one.parts.at("valid").back().frames);
 }
 
-TEST_CASE("a batch of frames holds each text's frames, then zeros, and asks the class of each real frame", "[paper-30]") {
+TEST_CASE("a batch of frames holds each text's frames, then zeros, and asks the class of each real frame",
+          "[paper-30]") {
   const auto task = make_task(small_task);
   const auto& data = dynamic_cast<const FrameTask&>(*task).data();
   const std::vector<int64_t> examples{4, 0, 7, 11};
@@ -106,7 +110,8 @@ TEST_CASE("a batch of frames holds each text's frames, then zeros, and asks the 
     for (int64_t t = 0; t < T; ++t) {
       const bool real = t < text.length(6);
       CHECK(batch.inputs.target_mask_BT[b][t].item<bool>() == real);
-      for (int64_t k = 0; k < 6; ++k) CHECK(frames[b][t][k].item<float>() == (real ? text.frames[static_cast<std::size_t>(6 * t + k)] : 0));
+      for (int64_t k = 0; k < 6; ++k)
+        CHECK(frames[b][t][k].item<float>() == (real ? text.frames[static_cast<std::size_t>(6 * t + k)] : 0));
       if (!real) continue;
       targets.push_back(text.at_frame[static_cast<std::size_t>(t)]);
       rows.push_back(b * T + t);
@@ -146,14 +151,17 @@ TEST_CASE("a model that does not fit frames is refused before any are drawn", "[
   const auto refused = [&](const Choice& model) {
     Problems problems;
     options.model_rules(model, problems);
-    return problems.found.empty() ? std::string() : problems.found.front().field + ": " + problems.found.front().message;
+    return problems.found.empty() ? std::string()
+                                  : problems.found.front().field + ": " + problems.found.front().message;
   };
   auto fitting = small_frame_encoder();
   fitting.embedding.frame_width = 16;
   CHECK(refused(model_choice("frame_encoder", fitting)).empty());
   CHECK(refused(model_choice("frame_encoder", small_frame_encoder())) ==
         "model.embedding.frame_width: expected the width of the task's frames (16), got 5");
-  CHECK(refused(model_choice("encoder_only", small_encoder_only())) == "model: expected frame_encoder for the task frames, got encoder_only");
+  CHECK(refused(model_choice("encoder_only", small_encoder_only())) ==
+        "model: expected frame_encoder for the task frames, got encoder_only");
   fitting.output.choose("classes");
-  CHECK(refused(model_choice("frame_encoder", fitting)) == "model.output: expected tags for the task frames, got classes");
+  CHECK(refused(model_choice("frame_encoder", fitting)) ==
+        "model.output: expected tags for the task frames, got classes");
 }

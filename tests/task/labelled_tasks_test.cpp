@@ -75,16 +75,20 @@ TEST_CASE("a saved model of labelled texts is used where its data is not", "[cla
   write_text(scratch / "x.jsonl", colours);
   write_text(scratch / "x.txt", "Anna B-PER\nsees O\n");
   write_text(scratch / "x.tsv", "question\tcontext\tanswer\tanswer_start\nwho\tAnna sees\tAnna\t0\n");
-  for (const auto& [type, data] : {std::pair("classification", R"({"type": "jsonl", "label": "colour", )" + same_files("x.jsonl")),
-                                   {"tagging", R"({"type": "columns", )" + same_files("x.txt")},
-                                   {"span", R"({"type": "tsv", )" + same_files("x.tsv")}}) {
-    const auto json = std::string(R"({"type": ")") + type + R"(", "tokenizer": {"type": "word"}, "data": )" + data + "}}";
+  for (const auto& [type, data] :
+       {std::pair("classification", R"({"type": "jsonl", "label": "colour", )" + same_files("x.jsonl")),
+        {"tagging", R"({"type": "columns", )" + same_files("x.txt")},
+        {"span", R"({"type": "tsv", )" + same_files("x.tsv")}}) {
+    const auto json =
+        std::string(R"({"type": ")") + type + R"(", "tokenizer": {"type": "word"}, "data": )" + data + "}}";
     INFO(json);
     const auto files = make_task(json, scratch.path.string())->files();
     CHECK_THROWS_AS(make_task(json, elsewhere.path.string(), files), Error);
     const auto saved = make_task(json, elsewhere.path.string(), files, false);
     CHECK(saved->files() == files);
-    CHECK(saved->context().classes == static_cast<int64_t>(std::string(type) == "classification" ? 3 : std::string(type) == "tagging" ? 2 : 0));
+    CHECK(saved->context().classes == static_cast<int64_t>(std::string(type) == "classification" ? 3
+                                                           : std::string(type) == "tagging"      ? 2
+                                                                                                 : 0));
     CHECK(saved->context().target_vocabulary > 4);
     CHECK(saved->longest() == 0);
     CHECK_THROWS_AS(saved->lengths("train"), UsageError);

@@ -16,8 +16,10 @@ namespace headlab {
 namespace {
 
 std::shared_ptr<Translation> translator_with(const std::string& roles) {
-  return make_task_as<Translation>(R"({"type": "translation", "data": {"type": "grammar", "train": 300, "valid": 40, "test": 20},
-      "tokenizer": {"type": "bpe", "vocabulary": 300}, "roles": )" + roles + "}");
+  return make_task_as<Translation>(
+      R"({"type": "translation", "data": {"type": "grammar", "train": 300, "valid": 40, "test": 20},
+      "tokenizer": {"type": "bpe", "vocabulary": 300}, "roles": )" +
+      roles + "}");
 }
 
 /// The first `count` examples of a part, one batch.
@@ -45,8 +47,10 @@ TEST_CASE("neighbours are at most so far away, and padding is nobody's", "[roles
         CHECK(mask[b][i][j].item<bool>() == (std::max(i, j) < length_of(batch, b) && std::abs(i - j) <= 1));
 }
 
-TEST_CASE("syntax is a word with its head and its children, by a walk of the tree; major relations are seen by all", "[roles][paper-26]") {
-  const auto task = translator_with(R"(["syntax", {"type": "major_relations", "name": "major", "relations": ["nsubj"]}])");
+TEST_CASE("syntax is a word with its head and its children, by a walk of the tree; major relations are seen by all",
+          "[roles][paper-26]") {
+  const auto task =
+      translator_with(R"(["syntax", {"type": "major_relations", "name": "major", "relations": ["nsubj"]}])");
   const auto batch = batch_of(*task, 10);
   const auto trees = task->trees("valid", 10);
   const auto syntax = batch.side.at(role_side("syntax")), major = batch.side.at(role_side("major"));
@@ -70,7 +74,8 @@ TEST_CASE("syntax is a word with its head and its children, by a walk of the tre
         CHECK(syntax[b][i][j].item<bool>() == (i == j || (word_at(j) >= 0 && words.count(word_at(j)) > 0)));
         bool in_relation = word_at(j) < 0;
         for (std::size_t w = 0; w < tree.parent.size(); ++w)
-          if (tree.relation[w] == "nsubj" && (static_cast<int64_t>(w) == word_at(j) || tree.parent[w] == word_at(j))) in_relation = true;
+          if (tree.relation[w] == "nsubj" && (static_cast<int64_t>(w) == word_at(j) || tree.parent[w] == word_at(j)))
+            in_relation = true;
         CHECK(major[b][i][j].item<bool>() == in_relation);
       }
     }
@@ -94,8 +99,10 @@ TEST_CASE("separators are punctuation and the ends of a text", "[roles][paper-26
   CHECK(stops >= 4);
 }
 
-TEST_CASE("rare tokens stand in the fewest training texts, counted by loops; the control draws as many", "[roles][paper-26]") {
-  const auto task = make_task_as<GeneratedTask>(R"({"type": "generated", "exercise": {"type": "rarest", "vocabulary": 50, "length": {"min": 12, "max": 34}},
+TEST_CASE("rare tokens stand in the fewest training texts, counted by loops; the control draws as many",
+          "[roles][paper-26]") {
+  const auto task = make_task_as<GeneratedTask>(
+      R"({"type": "generated", "exercise": {"type": "rarest", "vocabulary": 50, "length": {"min": 12, "max": 34}},
       "train": 200, "valid": 30, "test": 5, "roles": [{"type": "rare", "least": 2, "share": 0.1}, {"type": "random", "name": "control", "seed": 4}]})");
   std::map<int64_t, int64_t> texts_with;
   for (int64_t i = 0; i < 200; ++i) {
@@ -113,7 +120,8 @@ TEST_CASE("rare tokens stand in the fewest training texts, counted by loops; the
     CHECK(rare[0].sum().item<int64_t>() == count);
     CHECK(control[0].sum().item<int64_t>() == count);
     differs += !torch::equal(rare[0], control[0]);
-    int64_t most_rare = 0;  // of those that are chosen, the largest count of texts; none that is not may have a smaller one
+    int64_t most_rare =
+        0;  // of those that are chosen, the largest count of texts; none that is not may have a smaller one
     for (int64_t j = 0; j < n; ++j)
       if (rare[0][j].item<bool>()) most_rare = std::max(most_rare, texts_with[ids[static_cast<std::size_t>(j)]]);
     for (int64_t j = 0; j < n; ++j)
@@ -126,7 +134,8 @@ TEST_CASE("rare tokens stand in the fewest training texts, counted by loops; the
   CHECK(differs > 20);
 }
 
-TEST_CASE("a translator with role masks is told the roles of what it translates, sentence by sentence", "[roles][paper-26]") {
+TEST_CASE("a translator with role masks is told the roles of what it translates, sentence by sentence",
+          "[roles][paper-26]") {
   const auto task = translator_with(R"([{"type": "neighbours", "distance": 1}, "syntax"])");
   EncoderDecoderOptions options;
   options.d_model = 16;
@@ -168,7 +177,8 @@ TEST_CASE("a translator with role masks is told the roles of what it translates,
 TEST_CASE("roles that the data can't tell are refused where the task is made", "[roles][paper-26]") {
   CHECK_THROWS_WITH(make_task(R"({"type": "generated", "exercise": "copy", "roles": ["syntax"]})"),
                     ContainsSubstring("task.roles: \"syntax\" needs dependency trees, and this data has none"));
-  CHECK_THROWS_WITH(make_task(R"({"type": "generated", "exercise": "copy", "roles": ["rares"]})"), ContainsSubstring("did you mean \"rare\"?"));
+  CHECK_THROWS_WITH(make_task(R"({"type": "generated", "exercise": "copy", "roles": ["rares"]})"),
+                    ContainsSubstring("did you mean \"rare\"?"));
 }
 
 }  // namespace headlab

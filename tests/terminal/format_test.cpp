@@ -19,17 +19,17 @@ TEST_CASE("counts are written with commas", "[terminal]") {
 
 TEST_CASE("short numbers keep about three digits", "[terminal]") {
   std::pair<double, const char*> cases[] = {
-      {0, "0"},           {812, "812"},      {999.4, "999.4"}, {1000, "1.0k"},      {21300, "21.3k"},
-      {999949, "999.9k"}, {999960, "1.0 M"}, {1.1e6, "1.1 M"}, {2.34e9, "2.3 G"},   {0.25, "0.25"},
+      {0, "0"},           {812, "812"},       {999.4, "999.4"},  {1000, "1.0k"},     {21300, "21.3k"},
+      {999949, "999.9k"}, {999960, "1.0 M"},  {1.1e6, "1.1 M"},  {2.34e9, "2.3 G"},  {0.25, "0.25"},
       {12.345, "12.3"},   {-21300, "-21.3k"}, {5e17, "500.0 P"}, {1e18, "1000.0 P"}, {0.00123, "0.0012"}};
   for (auto& [number, text] : cases) CHECK(short_number(number) == text);
   CHECK(short_number(std::nan("")) == "nan");
 }
 
 TEST_CASE("durations are said as people say them", "[terminal]") {
-  std::pair<double, const char*> cases[] = {
-      {0.42, "0.4 s"},     {9.96, "10 s"},       {51.2, "51 s"},     {59.6, "1 min 0 s"},
-      {171, "2 min 51 s"}, {3780, "1 h 03 min"}, {86399, "1 d 0 h"}, {187200, "2 d 4 h"}};
+  std::pair<double, const char*> cases[] = {{0.42, "0.4 s"},     {9.96, "10 s"},      {51.2, "51 s"},
+                                            {59.6, "1 min 0 s"}, {171, "2 min 51 s"}, {3780, "1 h 03 min"},
+                                            {86399, "1 d 0 h"},  {187200, "2 d 4 h"}};
   for (auto& [seconds, text] : cases) CHECK(duration(seconds) == text);
   CHECK(duration(std::numeric_limits<double>::infinity()) == "?");
   CHECK(clock_text(48) == "0:48");

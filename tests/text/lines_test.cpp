@@ -33,8 +33,7 @@ void change(const std::string& path, const std::string& bytes, bool keep_time = 
 std::string drained(LineReader& reader) {
   std::string line;
   try {
-    while (reader.next(line)) {
-    }
+    while (reader.next(line)) {}
   } catch (const FileError& error) {
     return error.what();
   }
@@ -78,7 +77,8 @@ TEST_CASE("faulty lines are counted and kept", "[text]") {
 
 TEST_CASE("a missing file and a folder are told apart", "[text]") {
   Scratch scratch;
-  CHECK_THROWS_WITH(LineReader((scratch / "none").string()), ContainsSubstring("none: cannot be read: no such file or folder"));
+  CHECK_THROWS_WITH(LineReader((scratch / "none").string()),
+                    ContainsSubstring("none: cannot be read: no such file or folder"));
   CHECK_THROWS_WITH(LineReader(scratch.path.string()), ContainsSubstring("expected a text file, got a folder"));
 }
 
@@ -92,11 +92,14 @@ TEST_CASE("a file that is changed while it is read is an error, whatever was cha
     change(file.path(), bytes, keep_time);
     return drained(reader);
   };
-  CHECK(message("one\ntwo\nthree\n", true) == file.path() + ": was changed while it was read (8 bytes when it was opened, 14 at its "
-                                                           "end); run again when nothing writes into it");
+  CHECK(message("one\ntwo\nthree\n", true) ==
+        file.path() +
+            ": was changed while it was read (8 bytes when it was opened, 14 at its "
+            "end); run again when nothing writes into it");
   CHECK_THAT(message("one\n", true), ContainsSubstring("(8 bytes when it was opened, 4 at its end)"));
   CHECK_THAT(message("", true), ContainsSubstring("was changed while it was read"));
-  CHECK_THAT(message("ONE\nTWO\n", false), ContainsSubstring("(8 bytes when it was opened, 8 at its end)"));  // the time alone
+  CHECK_THAT(message("ONE\nTWO\n", false),
+             ContainsSubstring("(8 bytes when it was opened, 8 at its end)"));  // the time alone
   CHECK(message("one\ntwo\n", true).empty());
   // Another file under the same name leaves what is being read as it was.
   change(file.path(), "one\ntwo\n");
@@ -110,7 +113,9 @@ TEST_CASE("a file that is changed while it is read is an error, whatever was cha
 TEST_CASE("a line longer than the limit is counted, and the lines around it stay whole", "[text]") {
   const std::string longest(longest_line, 'x');
   LineCounts counts;
-  const auto lines = read_lines(File("\uFEFF" + longest + "\r\na\n" + longest + "y\nb\n" + longest + longest + "\r\nc\r\n" + longest).path(), &counts);
+  const auto lines = read_lines(
+      File("\uFEFF" + longest + "\r\na\n" + longest + "y\nb\n" + longest + longest + "\r\nc\r\n" + longest).path(),
+      &counts);
   CHECK(counts.lines == 7);
   CHECK(counts.too_long == 2);
   CHECK(counts.crlf == 3);

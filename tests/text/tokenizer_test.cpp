@@ -2,10 +2,10 @@
 
 #include <sentencepiece_trainer.h>
 
+#include <unistd.h>
 #include <cstdio>
 #include <fstream>
 #include <set>
-#include <unistd.h>
 
 #include "modules/base/error.h"
 #include "modules/base/random.h"
@@ -81,10 +81,14 @@ class OneByOne : public sentencepiece::SentenceIterator {
 std::string foreign_model(int bos, int eos) {
   OneByOne lines;
   std::string bytes;
-  const auto status = sentencepiece::SentencePieceTrainer::Train(
-      {{"model_type", "bpe"}, {"vocab_size", "200"}, {"minloglevel", "2"}, {"unk_id", "0"},
-       {"bos_id", std::to_string(bos)}, {"eos_id", std::to_string(eos)}, {"pad_id", "-1"}},
-      &lines, &bytes);
+  const auto status = sentencepiece::SentencePieceTrainer::Train({{"model_type", "bpe"},
+                                                                  {"vocab_size", "200"},
+                                                                  {"minloglevel", "2"},
+                                                                  {"unk_id", "0"},
+                                                                  {"bos_id", std::to_string(bos)},
+                                                                  {"eos_id", std::to_string(eos)},
+                                                                  {"pad_id", "-1"}},
+                                                                 &lines, &bytes);
   REQUIRE(status.ok());
   return bytes;
 }

@@ -13,7 +13,9 @@ TEST_CASE("ill-formed UTF-8 is told from well-formed", "[text]") {
     CHECK(valid_utf8(good));
   }
   for (const char* bad : {"\x80", "\xC3", "\xC0\xAF", "\xC1\x81", "\xE0\x80\xAF", "\xE2\x82", "\xED\xA0\x80",
-                          "\xF0\x80\x80\xAF", "\xF4\x90\x80\x80", "\xF8\x88\x80\x80\x80", "\xFF", "a\xFE" "b"}) {
+                          "\xF0\x80\x80\xAF", "\xF4\x90\x80\x80", "\xF8\x88\x80\x80\x80", "\xFF",
+                          "a\xFE"
+                          "b"}) {
     CAPTURE(bad);
     CHECK_FALSE(valid_utf8(bad));
   }
@@ -23,7 +25,8 @@ TEST_CASE("text comes back from its code points", "[text]") {
   const std::string text = "a\u00e4\u20ac\U0001F600\U0010FFFF";
   CHECK(decode_utf8(text).size() == 5);
   CHECK(encode_utf8(decode_utf8(text)) == text);
-  CHECK(encode_utf8(decode_utf8("a\xFF" "b\xE2\x82")) == "a\uFFFDb\uFFFD\uFFFD");
+  CHECK(encode_utf8(decode_utf8("a\xFF"
+                                "b\xE2\x82")) == "a\uFFFDb\uFFFD\uFFFD");
 }
 
 TEST_CASE("lower case follows Unicode", "[text]") {

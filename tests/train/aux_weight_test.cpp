@@ -24,7 +24,8 @@ std::shared_ptr<EncoderDecoder> gated_model(const ToyTask& task, double penalty 
   options.d_model = 16;
   options.dropout = 0;
   options.encoder.layers = options.decoder.layers = 1;
-  for (auto* attention : {&options.encoder.attention, &options.decoder.attention, &options.decoder.cross_attention}) attention->heads = 4;
+  for (auto* attention : {&options.encoder.attention, &options.decoder.attention, &options.decoder.cross_attention})
+    attention->heads = 4;
   options.encoder.attention.gates.items.emplace_back(gate_catalogue, "hard_concrete");
   options.encoder.attention.gates.items.back().as<HardConcreteOptions>().penalty = penalty;
   auto model = std::make_shared<EncoderDecoder>(options, task.context());
@@ -74,7 +75,8 @@ TEST_CASE("a training's penalty of gates grows by the warm-up, and its gradient 
   const auto seen = penalties(*model, task, options);
   REQUIRE(seen.size() == 6);
   for (int64_t step = 1; step <= 6; ++step)
-    CHECK(seen[static_cast<std::size_t>(step - 1)] == Approx(whole * std::min(1.0, static_cast<double>(step) / 4)).epsilon(1e-12));
+    CHECK(seen[static_cast<std::size_t>(step - 1)] ==
+          Approx(whole * std::min(1.0, static_cast<double>(step) / 4)).epsilon(1e-12));
   // The step with half the weight is the step of half the coefficient.
   auto halved = gated_model(task), half = gated_model(task, 0.125), full = gated_model(task);
   auto one_step = options_of(1, {weight("hard_concrete", 1, 2)});
@@ -85,7 +87,8 @@ TEST_CASE("a training's penalty of gates grows by the warm-up, and its gradient 
   penalties(*full, task, one_step);
   const auto a = halved->named_parameters(), b = half->named_parameters(), c = full->named_parameters();
   for (const auto& item : a) CHECK(difference(item.value(), b[item.key()]) < 1e-14);
-  CHECK(difference(a["encoder.layers.0.self_attention.gate0.log_alpha"], c["encoder.layers.0.self_attention.gate0.log_alpha"]) > 1e-9);
+  CHECK(difference(a["encoder.layers.0.self_attention.gate0.log_alpha"],
+                   c["encoder.layers.0.self_attention.gate0.log_alpha"]) > 1e-9);
 }
 
 TEST_CASE("a weight of a loss that no module adds is a mistake that names those there are", "[train]") {

@@ -30,7 +30,9 @@ Choice dropout(double rate) {
   return choice;
 }
 
-std::shared_ptr<HeadMask> make(const Choice& choice, const Model& model) { return head_masks().make(choice, model, "head_masks[0]"); }
+std::shared_ptr<HeadMask> make(const Choice& choice, const Model& model) {
+  return head_masks().make(choice, model, "head_masks[0]");
+}
 
 MaskedUpdate draw(uint64_t seed) {
   MaskedUpdate update;
@@ -56,8 +58,8 @@ TrainOptions options_of(int64_t steps, std::vector<Choice> masks) {
   return options;
 }
 
-void train(Model& model, const Task& task, const TrainOptions& options, const std::filesystem::path& folder = {}, int64_t stop_after = -1,
-           const Task* anchor = nullptr) {
+void train(Model& model, const Task& task, const TrainOptions& options, const std::filesystem::path& folder = {},
+           int64_t stop_after = -1, const Task* anchor = nullptr) {
   Trainer trainer(model, task, options, 16, 9, anchor);
   if (!folder.empty()) trainer.resume(folder);
   trainer.run(folder, [](const TrainReport&) {}, [&] { return trainer.step() == stop_after; });
@@ -72,7 +74,8 @@ bool same_bits(const Model& a, const Model& b) {
 
 }  // namespace
 
-TEST_CASE("a random mask goes without as many heads as it says in each update, of its stacks, each equally often", "[train][paper-14]") {
+TEST_CASE("a random mask goes without as many heads as it says in each update, of its stacks, each equally often",
+          "[train][paper-14]") {
   const ToyTask task({5});
   auto model = toy_model(task);
   model->keep(without(model->heads(), parse_heads({"enc.self.0.1", "dec.self.1.2"})));
@@ -87,15 +90,16 @@ TEST_CASE("a random mask goes without as many heads as it says in each update, o
     for (const auto head : masked_of(crossing->scale(draw(seed)), there)) REQUIRE(head.stack == Stack::dec_cross);
   }
   CHECK(times.size() == 22);
-  // chi^2 of 22 counts whose sum is fixed, drawn without repeats: times (1 - 1/22) / (1 - 3/22) it is of 21 degrees of freedom,
-  // above 46.8 once in a thousand.
+  // chi^2 of 22 counts whose sum is fixed, drawn without repeats: times (1 - 1/22) / (1 - 3/22) it is of 21 degrees of
+  // freedom, above 46.8 once in a thousand.
   const double expected = draws * 3.0 / 22, variance = expected * (1 - 3.0 / 22);
   double chi = 0;
   for (const auto& [head, count] : times) chi += (count - expected) * (count - expected) / variance * (21.0 / 22);
   CHECK(chi < 46.8);
 }
 
-TEST_CASE("rescaled, the heads that are left make up for the others; heads that a mask does not choose keep 1", "[train][paper-14]") {
+TEST_CASE("rescaled, the heads that are left make up for the others; heads that a mask does not choose keep 1",
+          "[train][paper-14]") {
   const ToyTask task({5});
   auto model = toy_model(task);
   const auto scale = make(counted("random", 2, {"enc.self"}, true), *model)->scale(draw(4));
@@ -106,7 +110,8 @@ TEST_CASE("rescaled, the heads that are left make up for the others; heads that 
                     "head_masks[0].count: expected at most the number of heads (8), got 9");
 }
 
-TEST_CASE("a mask of importance goes without the heads with the largest gradient, which a scorer finds too", "[train][paper-14]") {
+TEST_CASE("a mask of importance goes without the heads with the largest gradient, which a scorer finds too",
+          "[train][paper-14]") {
   const DefaultDtype in_double(torch::kFloat64);
   const ToyTask task({6, 6});
   auto model = toy_model(task);
@@ -132,8 +137,9 @@ TEST_CASE("a mask of importance goes without the heads with the largest gradient
         const auto now = mixer->named_parameters(), then = other->named_parameters();
         for (const auto& axis : mixer->axes().all())
           if (const auto* tensor = now.find(axis.parameter); tensor && axis.unit == Unit::head)
-            same = same && torch::equal(tensor->narrow(axis.dim, axis.offset + head * axis.width, axis.width),
-                                        then[axis.parameter].narrow(axis.dim, axis.offset + head * axis.width, axis.width));
+            same = same &&
+                   torch::equal(tensor->narrow(axis.dim, axis.offset + head * axis.width, axis.width),
+                                then[axis.parameter].narrow(axis.dim, axis.offset + head * axis.width, axis.width));
       }
       if (same) untouched.push_back({site.stack, site.layer, head});
     }
@@ -181,7 +187,8 @@ TEST_CASE("a training with masks resumes to the same bits", "[train][paper-14]")
   CHECK(same_bits(*whole, *rest));
 }
 
-TEST_CASE("an anchor's batches are touched by no head mask: they alone teach heads that are masked elsewhere", "[train][paper-17]") {
+TEST_CASE("an anchor's batches are touched by no head mask: they alone teach heads that are masked elsewhere",
+          "[train][paper-17]") {
   const ToyTask task({5, 6, 7}), anchor({4, 5});
   auto options = options_of(2, {counted("random", 24)});
   options.optimizer.choose("sgd");
@@ -195,7 +202,8 @@ TEST_CASE("an anchor's batches are touched by no head mask: they alone teach hea
   CHECK(changed(&anchor));
 }
 
-TEST_CASE("a training with an anchor that broke off goes on to the same bits, and one without it to others", "[train][paper-17]") {
+TEST_CASE("a training with an anchor that broke off goes on to the same bits, and one without it to others",
+          "[train][paper-17]") {
   const ToyTask task({5, 6, 7, 8}), anchor({4, 5, 6});
   const test::Folder folder;
   const auto options = options_of(6, {dropout(0.5)});

@@ -30,7 +30,8 @@ TrainOptions options_of(int64_t steps, std::vector<RateOptions> rates) {
   return options;
 }
 
-TrainReport train(Model& model, const Task& task, const TrainOptions& options, const std::filesystem::path& folder = {}, int64_t stop_after = -1) {
+TrainReport train(Model& model, const Task& task, const TrainOptions& options, const std::filesystem::path& folder = {},
+                  int64_t stop_after = -1) {
   Trainer trainer(model, task, options, 16, 9);
   if (!folder.empty()) trainer.resume(folder);
   TrainReport last;
@@ -49,7 +50,8 @@ std::map<std::string, double> moved(const Model& model, const Model& before) {
 
 }  // namespace
 
-TEST_CASE("a parameter's rate is the schedule's times its factor, and the last entry that chooses it counts", "[train]") {
+TEST_CASE("a parameter's rate is the schedule's times its factor, and the last entry that chooses it counts",
+          "[train]") {
   const DefaultDtype in_double(torch::kFloat64);
   const ToyTask task({5, 7, 6});
   auto plain = toy_model(task), scaled = toy_model(task), before = toy_model(task);
@@ -72,7 +74,8 @@ TEST_CASE("a parameter's rate is the schedule's times its factor, and the last e
   CHECK(ones > 0);
 }
 
-TEST_CASE("a parameter with the factor 0 stays to the bit, in no norm and under no decay, and learns again afterwards", "[train]") {
+TEST_CASE("a parameter with the factor 0 stays to the bit, in no norm and under no decay, and learns again afterwards",
+          "[train]") {
   const ToyTask task({5, 7, 6});
   auto model = toy_model(task), before = toy_model(task);
   auto options = options_of(3, {rate(0, {}), rate(1, {"decoder.layers.0.cross_attention"})});

@@ -28,8 +28,9 @@ std::vector<TrainReport> train(Model& model, const Task& task, const TrainOption
   Trainer trainer(model, task, options, 16, 9);
   if (!folder.empty()) trainer.resume(folder);
   std::vector<TrainReport> reports;
-  trainer.run(folder, [&](const TrainReport& report) { reports.push_back(report); },
-              [&] { return trainer.step() == stop_after; });
+  trainer.run(
+      folder, [&](const TrainReport& report) { reports.push_back(report); },
+      [&] { return trainer.step() == stop_after; });
   return reports;
 }
 
@@ -86,7 +87,8 @@ TEST_CASE("a loss that is not finite stops the training with a message and leave
   };
   // Spoiled before the third checkpoint is written, found in the fourth step: the checkpoint of step 2 is what is safe.
   options.keep_checkpoints = 5;
-  CHECK_THROWS_WITH(trainer.run(folder.path(), spoil), ContainsSubstring("training stopped at step 4: ") && ContainsSubstring("the last checkpoint is unharmed"));
+  CHECK_THROWS_WITH(trainer.run(folder.path(), spoil), ContainsSubstring("training stopped at step 4: ") &&
+                                                           ContainsSubstring("the last checkpoint is unharmed"));
   CHECK(latest_checkpoint(folder.path()).has_value());
 }
 

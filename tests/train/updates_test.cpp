@@ -47,16 +47,20 @@ TrainOptions options_of(int64_t steps) {
 }
 
 /// Trains until `stop_after` steps (-1: to the end), going on from what `folder` holds; the windows after each step.
-std::vector<std::vector<int64_t>> train(Model& model, const Task& task, const std::filesystem::path& folder, int64_t stop_after = -1) {
+std::vector<std::vector<int64_t>> train(Model& model, const Task& task, const std::filesystem::path& folder,
+                                        int64_t stop_after = -1) {
   Trainer trainer(model, task, options_of(24), 16, 9);
   if (!folder.empty()) trainer.resume(folder);
   std::vector<std::vector<int64_t>> windows;
-  trainer.run(folder, [&](const TrainReport&) {
-    auto& now = windows.emplace_back();
-    for (const auto& item : model.named_buffers())
-      if (item.key().ends_with(".window"))
-        for (int64_t h = 0; h < item.value().numel(); ++h) now.push_back(item.value()[h].item<int64_t>());
-  }, [&] { return trainer.step() == stop_after; });
+  trainer.run(
+      folder,
+      [&](const TrainReport&) {
+        auto& now = windows.emplace_back();
+        for (const auto& item : model.named_buffers())
+          if (item.key().ends_with(".window"))
+            for (int64_t h = 0; h < item.value().numel(); ++h) now.push_back(item.value()[h].item<int64_t>());
+      },
+      [&] { return trainer.step() == stop_after; });
   return windows;
 }
 

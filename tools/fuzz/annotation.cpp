@@ -35,7 +35,8 @@ void check_text(const std::string& text) {
 void check_sentences(const std::vector<TaggedSentence>& sentences, int64_t rows) {
   int64_t words = 0;
   for (const auto& sentence : sentences) {
-    if (sentence.words.empty() || sentence.words.size() != sentence.tags.size()) broken(of_annotation, "words without a tag each");
+    if (sentence.words.empty() || sentence.words.size() != sentence.tags.size())
+      broken(of_annotation, "words without a tag each");
     words += static_cast<int64_t>(sentence.words.size());
     for (const auto& word : sentence.words) check_text(word);
     for (const auto& tag : sentence.tags) check_text(tag);
@@ -75,7 +76,8 @@ void check_labels(const std::set<std::string>& names) {
   try {
     const Labels labels(names);
     const auto again = Labels::from_file(labels.file());
-    if (labels.size() != static_cast<int64_t>(names.size()) || again.size() != labels.size()) broken(of_annotation, "labels that are lost");
+    if (labels.size() != static_cast<int64_t>(names.size()) || again.size() != labels.size())
+      broken(of_annotation, "labels that are lost");
     for (const auto& name : names)
       if (again.name(labels.id(name, "x")) != name) broken(of_annotation, "a label that reads back as another");
   } catch (const Error& error) {
@@ -86,12 +88,14 @@ void check_labels(const std::set<std::string>& names) {
 void check_plain_text(const std::string& path, const std::vector<std::string>& lines) {
   may_refuse(of_annotation, [&] {
     const auto text = PlainText::read_file(path, KeepLines::usable);
-    if (static_cast<int64_t>(text.lines.size()) + text.skipped() != text.read || text.read != static_cast<int64_t>(lines.size()))
+    if (static_cast<int64_t>(text.lines.size()) + text.skipped() != text.read ||
+        text.read != static_cast<int64_t>(lines.size()))
       broken(of_annotation, "lines of a text that are not counted");
     int64_t characters = 0;
     for (const auto& line : text.lines) characters += static_cast<int64_t>(decode_utf8(line).size()) + 1;
     if (text.characters() != characters) broken(of_annotation, "characters of a text that are not counted");
-    if (text.words_and_line_ends() < static_cast<int64_t>(text.lines.size())) broken(of_annotation, "line ends that are not counted");
+    if (text.words_and_line_ends() < static_cast<int64_t>(text.lines.size()))
+      broken(of_annotation, "line ends that are not counted");
   });
 }
 
@@ -105,7 +109,8 @@ int fuzz_annotation(const uint8_t* data, std::size_t size) {
   check_sentences(accepted([&] { return read_conllu(path, "upos"); }), rows);
   std::set<std::string> tags;
   for (const auto& [word, tag] : {std::pair{1, -1}, std::pair{2, 1}}) {
-    const auto sentences = accepted([&, word_column = word, tag_column = tag] { return read_columns(path, word_column, tag_column); });
+    const auto sentences =
+        accepted([&, word_column = word, tag_column = tag] { return read_columns(path, word_column, tag_column); });
     check_sentences(sentences, rows);
     for (const auto& sentence : sentences) tags.insert(sentence.tags.begin(), sentence.tags.end());
   }
@@ -125,19 +130,43 @@ int fuzz_annotation(const uint8_t* data, std::size_t size) {
 }
 
 std::vector<std::string> annotation_seeds() {
-  return {"# text = Dogs do n't.\n1\tDogs\tdog\tNOUN\tNNS\t_\t2\tnsubj\t_\t_\n2-3\tdon't\t_\t_\t_\t_\t_\t_\t_\t_\n"
-          "2\tdo\tdo\tAUX\tVB\t_\t0\troot\t_\t_\n2.1\te\t_\t_\t_\t_\t_\t_\t_\t_\n3\tn't\tnot\tPART\tRB\t_\t2\tadvmod\t_\t_\n\n",
-          "-DOCSTART- O\n\nAnna B-PER\nsees O\n\nthe\tO\nHague\tB-LOC\n",
-          "{\"text\": \"a \\u00e4\", \"label\": 3, \"start\": 0, \"list\": [1]}\n{\"text\": \"b\", \"label\": \"x\"}\r\n",
-          "text\tlabel\tstart\nBowie's (new) song\tgood\t12\n\xC2\xABno\xC2\xBB\tbad\t0\n",
-          "",
-          "\n"};
+  return {
+      "# text = Dogs do n't.\n1\tDogs\tdog\tNOUN\tNNS\t_\t2\tnsubj\t_\t_\n2-3\tdon't\t_\t_\t_\t_\t_\t_\t_\t_\n"
+      "2\tdo\tdo\tAUX\tVB\t_\t0\troot\t_\t_\n2.1\te\t_\t_\t_\t_\t_\t_\t_\t_\n3\tn't\tnot\tPART\tRB\t_\t2\tadvmod\t_\t_"
+      "\n\n",
+      "-DOCSTART- O\n\nAnna B-PER\nsees O\n\nthe\tO\nHague\tB-LOC\n",
+      "{\"text\": \"a \\u00e4\", \"label\": 3, \"start\": 0, \"list\": [1]}\n{\"text\": \"b\", \"label\": \"x\"}\r\n",
+      "text\tlabel\tstart\nBowie's (new) song\tgood\t12\n\xC2\xABno\xC2\xBB\tbad\t0\n",
+      "",
+      "\n"};
 }
 
 std::string mutate_annotation(const std::string& input, Random& random) {
-  static const std::vector<std::string> words{"\"text\"", "\"label\"", "\"start\"", "\"a\\nb\"", "\"1\"", "-1", "18446744073709551616"};
-  static const std::vector<std::string> pieces{"\t", "\n", "\n\n", " ", "#", "1\t", "2\t", "1-2\t", "1.1\t", "_\t_\t", "-DOCSTART-", "\t\t\t\t\t\t\t\t\t",
-                                               "\r\n", "\xC2\xA0", "\xE3\x80\x82", "\xF0\x9F\x98\x80", "\xFF", std::string(1, '\0'), "\xEF\xBB\xBF", "{}", "\"", "'s", "."};
+  static const std::vector<std::string> words{"\"text\"", "\"label\"", "\"start\"",           "\"a\\nb\"",
+                                              "\"1\"",    "-1",        "18446744073709551616"};
+  static const std::vector<std::string> pieces{"\t",
+                                               "\n",
+                                               "\n\n",
+                                               " ",
+                                               "#",
+                                               "1\t",
+                                               "2\t",
+                                               "1-2\t",
+                                               "1.1\t",
+                                               "_\t_\t",
+                                               "-DOCSTART-",
+                                               "\t\t\t\t\t\t\t\t\t",
+                                               "\r\n",
+                                               "\xC2\xA0",
+                                               "\xE3\x80\x82",
+                                               "\xF0\x9F\x98\x80",
+                                               "\xFF",
+                                               std::string(1, '\0'),
+                                               "\xEF\xBB\xBF",
+                                               "{}",
+                                               "\"",
+                                               "'s",
+                                               "."};
   auto text = input;
   const auto at = static_cast<std::size_t>(random.below(text.size() + 1));
   switch (random.below(4)) {
@@ -145,7 +174,8 @@ std::string mutate_annotation(const std::string& input, Random& random) {
     case 1:
       return text.insert(at, pieces[static_cast<std::size_t>(random.below(pieces.size()))]);
     case 2:
-      return text.find('{') != std::string::npos ? mutate_json(text, words, random) : mutate_bytes(text, characters("\t\n #1a\0\xC3\xA4"), random);
+      return text.find('{') != std::string::npos ? mutate_json(text, words, random)
+                                                 : mutate_bytes(text, characters("\t\n #1a\0\xC3\xA4"), random);
     default:
       return mutate_bytes(text, characters("\t\n #12-._aB\0\xC3\xA4\xFF{}\":,"), random);
   }

@@ -13,7 +13,8 @@ namespace {
 constexpr const char* of_checkpoint = "checkpoint";
 
 std::string entry(const std::string& name, const std::string& dtype, const std::string& shape, int begin, int end) {
-  return "\"" + name + "\":{\"dtype\":\"" + dtype + "\",\"shape\":" + shape + ",\"data_offsets\":[" + std::to_string(begin) + "," + std::to_string(end) + "]}";
+  return "\"" + name + "\":{\"dtype\":\"" + dtype + "\",\"shape\":" + shape + ",\"data_offsets\":[" +
+         std::to_string(begin) + "," + std::to_string(end) + "]}";
 }
 
 void check(const SafetensorsHeader& header, std::size_t size) {
@@ -32,7 +33,8 @@ void check(const SafetensorsHeader& header, std::size_t size) {
   }
   if (header.data_begin + end != size) broken(of_checkpoint, "data that ends elsewhere than the file");
   for (const auto& [name, first] : header.tied)
-    if (!names.count(first) || names.count(name)) broken(of_checkpoint, "a tie to nothing, or of a tensor that is there");
+    if (!names.count(first) || names.count(name))
+      broken(of_checkpoint, "a tie to nothing, or of a tensor that is there");
 }
 
 }  // namespace
@@ -65,19 +67,45 @@ int fuzz_checkpoint(const uint8_t* data, std::size_t size) {
 }
 
 std::vector<std::string> checkpoint_seeds() {
-  return {safetensors_bytes("{}", ""),
-          safetensors_bytes("{" + entry("a", "F32", "[2,2]", 0, 16) + "," + entry("b", "U8", "[3]", 16, 19) + "}  ", std::string(19, '\1')),
-          safetensors_bytes("{\"__metadata__\":{\"tied\":\"{\\\"c\\\":\\\"a\\\"}\",\"format\":\"pt\"}," + entry("a", "BF16", "[]", 0, 2) + "," +
-                                entry("none", "I64", "[0,64]", 2, 2) + "}", std::string(2, '\0')),
-          safetensors_bytes("{" + entry("encoder.layers.0.weight", "F64", "[1]", 8, 16) + "," + entry("t", "BOOL", "[8]", 0, 8) + "}", std::string(16, '\0')),
-          R"({"format":1,"step":3,"data":{"epoch":1,"batch":2},"rng":{"cpu":"AAAA"},"recent":{"loss":1.5,"aux":{}},"heads":{"enc.self":[[0,1],[]]}})"};
+  return {
+      safetensors_bytes("{}", ""),
+      safetensors_bytes("{" + entry("a", "F32", "[2,2]", 0, 16) + "," + entry("b", "U8", "[3]", 16, 19) + "}  ",
+                        std::string(19, '\1')),
+      safetensors_bytes("{\"__metadata__\":{\"tied\":\"{\\\"c\\\":\\\"a\\\"}\",\"format\":\"pt\"}," +
+                            entry("a", "BF16", "[]", 0, 2) + "," + entry("none", "I64", "[0,64]", 2, 2) + "}",
+                        std::string(2, '\0')),
+      safetensors_bytes(
+          "{" + entry("encoder.layers.0.weight", "F64", "[1]", 8, 16) + "," + entry("t", "BOOL", "[8]", 0, 8) + "}",
+          std::string(16, '\0')),
+      R"({"format":1,"step":3,"data":{"epoch":1,"batch":2},"rng":{"cpu":"AAAA"},"recent":{"loss":1.5,"aux":{}},"heads":{"enc.self":[[0,1],[]]}})"};
 }
 
 std::string mutate_checkpoint(const std::string& input, Random& random) {
-  static const std::vector<std::string> words{
-      "\"dtype\"", "\"shape\"", "\"data_offsets\"", "\"__metadata__\"", "\"tied\"", "\"a\"", "\"b\"", "\"F32\"", "\"U8\"", "\"F4\"", "\"BOOL\"", "[0,4]", "[4,0]",
-      "[1]", "[-1]", "[0,9223372036854775807,9223372036854775807]", "[4611686018427387904,4]", "[1.0]", "16", "{\"a\":\"b\"}", "\"{\\\"x\\\":\\\"a\\\"}\"",
-      "\"[[[[[[\"", "{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}", "\"format\"", "1"};
+  static const std::vector<std::string> words{"\"dtype\"",
+                                              "\"shape\"",
+                                              "\"data_offsets\"",
+                                              "\"__metadata__\"",
+                                              "\"tied\"",
+                                              "\"a\"",
+                                              "\"b\"",
+                                              "\"F32\"",
+                                              "\"U8\"",
+                                              "\"F4\"",
+                                              "\"BOOL\"",
+                                              "[0,4]",
+                                              "[4,0]",
+                                              "[1]",
+                                              "[-1]",
+                                              "[0,9223372036854775807,9223372036854775807]",
+                                              "[4611686018427387904,4]",
+                                              "[1.0]",
+                                              "16",
+                                              "{\"a\":\"b\"}",
+                                              "\"{\\\"x\\\":\\\"a\\\"}\"",
+                                              "\"[[[[[[\"",
+                                              "{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}",
+                                              "\"format\"",
+                                              "1"};
   if (!input.empty() && input[0] == '{') return mutate_json(input, words, random);
   if (input.size() < 8 || random.below(5) == 0) return mutate_bytes(input, characters("{}\0\1\xFF\"[]"), random);
   uint64_t length = 0;

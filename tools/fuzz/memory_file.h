@@ -10,7 +10,8 @@
 
 namespace headlab::fuzz {
 
-/// A file in memory that is opened by its name like any other. `target`: whose promise is broken where there can be none.
+/// A file in memory that is opened by its name like any other. `target`: whose promise is broken where there can be
+/// none.
 class MemoryFile {
  public:
   explicit MemoryFile(const char* target) : target_(target), file_(::memfd_create("fuzz", MFD_CLOEXEC)) {

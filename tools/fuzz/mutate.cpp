@@ -6,21 +6,98 @@
 namespace headlab::fuzz {
 namespace {
 
-std::size_t below(Random& random, std::size_t n) { return static_cast<std::size_t>(random.below(std::max<std::size_t>(n, 1))); }
+std::size_t below(Random& random, std::size_t n) {
+  return static_cast<std::size_t>(random.below(std::max<std::size_t>(n, 1)));
+}
 
-const std::string& one_of(const std::vector<std::string>& items, Random& random) { return items[below(random, items.size())]; }
+const std::string& one_of(const std::vector<std::string>& items, Random& random) {
+  return items[below(random, items.size())];
+}
 
 // Numbers, strings and pieces that parsers stumble over.
 const std::vector<std::string>& odd_values() {
-  static const std::vector<std::string> all{
-      "0", "-0", "-0.0", "1", "-1", "1e999", "-1e999", "1e-999", "1e308", "5e-324", "0.1", "1.5", "2.0", "1e3", "1E+2", "0e0",
-      "9223372036854775807", "9223372036854775808", "-9223372036854775808", "18446744073709551615", "18446744073709551616", "1e18",
-      "123456789012345678901234567890", "0.30000000000000004", "1.7976931348623159e308", "4.9e-324", "2147483648", "4294967296",
-      "NaN", "Infinity", "-Infinity", "nan", "01", "1.", ".5", "+1", "1e", "0x1f", "--1", "true", "false", "null", "TRUE", "None",
-      "[]", "{}", "[null]", "{\"a\":1,\"a\":2}", "{\"type\":\"rope\"}", "{\"type\":3}", "\"\"", "\"type\"", "\"a\\u0000b\"",
-      "\"\\ud83d\\ude00\"", "\"\\ud83d\"", "\"\\ude00\"", "\"\\ud83d\\u0041\"", "\"\\x\"", "\"\\u12\"", "\"\\u001b[2J\"", "\"\x7F\"",
-      "\"\xC3\xA4\xE2\x82\xAC\xF0\x9F\x98\x80\"", "\"\xFF\"", "\"\xC0\x80\"", "\"\xED\xA0\x80\"", "\"\xF4\x90\x80\x80\"", "\"a", "'a'",
-      "// c", "/* c */", "# c", "\xEF\xBB\xBF", "\"\t\"", "\"\n\"", ",", ":", ",,", "]", "}", "\"a.b[0].c\"", "\"[0]\"", "\"a[99999999]\""};
+  static const std::vector<std::string> all{"0",
+                                            "-0",
+                                            "-0.0",
+                                            "1",
+                                            "-1",
+                                            "1e999",
+                                            "-1e999",
+                                            "1e-999",
+                                            "1e308",
+                                            "5e-324",
+                                            "0.1",
+                                            "1.5",
+                                            "2.0",
+                                            "1e3",
+                                            "1E+2",
+                                            "0e0",
+                                            "9223372036854775807",
+                                            "9223372036854775808",
+                                            "-9223372036854775808",
+                                            "18446744073709551615",
+                                            "18446744073709551616",
+                                            "1e18",
+                                            "123456789012345678901234567890",
+                                            "0.30000000000000004",
+                                            "1.7976931348623159e308",
+                                            "4.9e-324",
+                                            "2147483648",
+                                            "4294967296",
+                                            "NaN",
+                                            "Infinity",
+                                            "-Infinity",
+                                            "nan",
+                                            "01",
+                                            "1.",
+                                            ".5",
+                                            "+1",
+                                            "1e",
+                                            "0x1f",
+                                            "--1",
+                                            "true",
+                                            "false",
+                                            "null",
+                                            "TRUE",
+                                            "None",
+                                            "[]",
+                                            "{}",
+                                            "[null]",
+                                            "{\"a\":1,\"a\":2}",
+                                            "{\"type\":\"rope\"}",
+                                            "{\"type\":3}",
+                                            "\"\"",
+                                            "\"type\"",
+                                            "\"a\\u0000b\"",
+                                            "\"\\ud83d\\ude00\"",
+                                            "\"\\ud83d\"",
+                                            "\"\\ude00\"",
+                                            "\"\\ud83d\\u0041\"",
+                                            "\"\\x\"",
+                                            "\"\\u12\"",
+                                            "\"\\u001b[2J\"",
+                                            "\"\x7F\"",
+                                            "\"\xC3\xA4\xE2\x82\xAC\xF0\x9F\x98\x80\"",
+                                            "\"\xFF\"",
+                                            "\"\xC0\x80\"",
+                                            "\"\xED\xA0\x80\"",
+                                            "\"\xF4\x90\x80\x80\"",
+                                            "\"a",
+                                            "'a'",
+                                            "// c",
+                                            "/* c */",
+                                            "# c",
+                                            "\xEF\xBB\xBF",
+                                            "\"\t\"",
+                                            "\"\n\"",
+                                            ",",
+                                            ":",
+                                            ",,",
+                                            "]",
+                                            "}",
+                                            "\"a.b[0].c\"",
+                                            "\"[0]\"",
+                                            "\"a[99999999]\""};
   return all;
 }
 
@@ -38,7 +115,9 @@ std::pair<std::size_t, std::size_t> scalar(const std::string& text, Random& rand
     }
     if (std::isdigit(c) || c == '-' || std::isalpha(c)) {
       auto end = at + 1;
-      while (end < text.size() && (std::isalnum(static_cast<unsigned char>(text[end])) || text[end] == '.' || text[end] == '+' || text[end] == '-')) ++end;
+      while (end < text.size() && (std::isalnum(static_cast<unsigned char>(text[end])) || text[end] == '.' ||
+                                   text[end] == '+' || text[end] == '-'))
+        ++end;
       return {at, end};
     }
   }
@@ -95,12 +174,15 @@ std::string mutate_json(const std::string& json, const std::vector<std::string>&
     }
     case 3: {  // one more member
       const auto open = text.find('{', below(random, text.size()));
-      if (open != std::string::npos) text.insert(open + 1, one_of(words, random) + ":" + one_of(random.below(2) ? words : odd_values(), random) + ",");
+      if (open != std::string::npos)
+        text.insert(open + 1,
+                    one_of(words, random) + ":" + one_of(random.below(2) ? words : odd_values(), random) + ",");
       break;
     }
     case 4: {  // one more item
       const auto open = text.find('[', below(random, text.size()));
-      if (open != std::string::npos) text.insert(open + 1, one_of(random.below(2) ? words : odd_values(), random) + ",");
+      if (open != std::string::npos)
+        text.insert(open + 1, one_of(random.below(2) ? words : odd_values(), random) + ",");
       break;
     }
     case 5: {  // deep

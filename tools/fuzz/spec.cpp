@@ -36,22 +36,26 @@ void compare_with_nlohmann(const std::string& text, const Document* accepted, co
   if (text.find('\0') != std::string::npos) return;  // ends the text there
   const auto other = Json::parse(text, nullptr, false);
   if (!accepted) {
-    const bool ours_alone = refusal.find("nested deeper than 100") != std::string::npos || refusal.find("the number is too large") != std::string::npos;
+    const bool ours_alone = refusal.find("nested deeper than 100") != std::string::npos ||
+                            refusal.find("the number is too large") != std::string::npos;
     if (!other.is_discarded() && !ours_alone) broken(of_spec, "refused a JSON text: " + refusal);
     return;
   }
   if (other.is_discarded()) broken(of_spec, "accepted what is no JSON text");
-  if (!has_repeats(accepted->root()) && to_json(accepted->root()) != other) broken(of_spec, "read another value than the text has");
+  if (!has_repeats(accepted->root()) && to_json(accepted->root()) != other)
+    broken(of_spec, "read another value than the text has");
 }
 
 void check_refusal(const std::exception& error) {
   check_message(of_spec, error.what());
   const std::string_view text = error.what();
-  if (text.substr(0, 7) != "x.json:" && text.substr(0, 6) != "--set ") broken(of_spec, "a mistake without a place: " + std::string(text));
+  if (text.substr(0, 7) != "x.json:" && text.substr(0, 6) != "--set ")
+    broken(of_spec, "a mistake without a place: " + std::string(text));
 }
 
 const Json& results() {
-  static const Json all = Json::parse(R"({"full": {"bleu": 78.4, "signature": "nrefs:1", "lost": null}, "pruned": {"bleu": 77.6},
+  static const Json all =
+      Json::parse(R"({"full": {"bleu": 78.4, "signature": "nrefs:1", "lost": null}, "pruned": {"bleu": 77.6},
       "random": [{"bleu": 70.5}, {"bleu": 71}], "curve": [3, 2, 1], "empty": [], "enc.self.0.3": {"bleu": 5}, "a": 1, "b": {"a": -2}})");
   return all;
 }
@@ -109,28 +113,88 @@ int fuzz_spec(const uint8_t* data, std::size_t size) {
 }
 
 std::vector<std::string> spec_seeds() {
-  return {"{}", R"({"model": {"vocabulary": 9}})",
-          R"({"$schema": "x", "name": "t", "question": null, "quiet": true, "seeds": [1, 2e0], "languages": ["en", "fr"], "model":
+  return {
+      "{}",
+      R"({"model": {"vocabulary": 9}})",
+      R"({"$schema": "x", "name": "t", "question": null, "quiet": true, "seeds": [1, 2e0], "languages": ["en", "fr"], "model":
 {"vocabulary": 1e3, "dropout": 0.25, "attention": {"heads": 4, "width": 64, "bias": false, "position": {"type": "rope",
 "base": 50.5, "fraction": 1}, "gates": ["none", {"type": "table", "length": 3}]}}, "stages": ["train", {"train": {"steps": 20,
 "warmup": null, "optimizer": "sgd", "betas": [0.5, 0.25]}}, {"prune": {"fraction": 0}}], "sweep": null, "expect": [{"claim":
 "c\u00e4\ud83d\ude00", "that": "mean(random.bleu) + 3", "at_least": "full.bleu"}, {"that": "a", "equals": 1, "within": 0.5}]})",
-          R"({"model": {"vocabulary": 9}, "sweep": {"seeds": [[1], [2, 3]], "model.attention.heads": [4, 8]}})",
-          R"({"model": {"vocabulary": 9}, "sweep": [{"model.dropout": 0}, {"model.attention.position": "rope"}]})",
-          "{\"model\": {\"vocabulary\": 9}}\n--set model.attention.position.base=500\n--set stages=[\"train\"]\n--set stages[0].train.steps=5",
-          "{\"model\": {\"attention\": {\"gates\": [\"rope\"]}}}\n--set model.attention.gates[0].base=3\n--set model.attention.gates[1]=none"};
+      R"({"model": {"vocabulary": 9}, "sweep": {"seeds": [[1], [2, 3]], "model.attention.heads": [4, 8]}})",
+      R"({"model": {"vocabulary": 9}, "sweep": [{"model.dropout": 0}, {"model.attention.position": "rope"}]})",
+      "{\"model\": {\"vocabulary\": 9}}\n--set model.attention.position.base=500\n--set stages=[\"train\"]\n--set "
+      "stages[0].train.steps=5",
+      "{\"model\": {\"attention\": {\"gates\": [\"rope\"]}}}\n--set model.attention.gates[0].base=3\n--set "
+      "model.attention.gates[1]=none"};
 }
 
 std::string mutate_spec(const std::string& input, Random& random) {
-  static const std::vector<std::string> words{
-      "\"name\"", "\"question\"", "\"quiet\"", "\"seeds\"", "\"languages\"", "\"model\"", "\"stages\"", "\"sweep\"", "\"expect\"",
-      "\"vocabulary\"", "\"dropout\"", "\"attention\"", "\"heads\"", "\"width\"", "\"bias\"", "\"position\"", "\"gates\"", "\"type\"",
-      "\"rope\"", "\"none\"", "\"table\"", "\"base\"", "\"fraction\"", "\"length\"", "\"train\"", "\"prune\"", "\"evaluate\"", "\"steps\"",
-      "\"warmup\"", "\"optimizer\"", "\"betas\"", "\"sgd\"", "\"claim\"", "\"that\"", "\"at_least\"", "\"equals\"", "\"within\"",
-      "\"model.attention.heads\"", "\"stages[0].train.steps\"", "\"seeds\"", "\"full.bleu\"", "\"mean(random.bleu)\"", "\"$schema\"", "\"en\"",
-      "4", "64", "9", "0.5", "[1]", "[1,2]", "{\"train\":{}}", "{\"type\":\"rope\"}", "{\"vocabulary\":9}"};
-  static const std::vector<std::string> sets{"model.vocabulary=9", "model.attention.position=rope", "seeds=[1,2]", "stages[0]=train", "sweep.seeds=[[1],[2]]",
-                                             "a.b[0].c=1", "model=3", "name=", "=", "x", "expect[0].that=a", "sweep={\"seeds\":[[1],[2]]}"};
+  static const std::vector<std::string> words{"\"name\"",
+                                              "\"question\"",
+                                              "\"quiet\"",
+                                              "\"seeds\"",
+                                              "\"languages\"",
+                                              "\"model\"",
+                                              "\"stages\"",
+                                              "\"sweep\"",
+                                              "\"expect\"",
+                                              "\"vocabulary\"",
+                                              "\"dropout\"",
+                                              "\"attention\"",
+                                              "\"heads\"",
+                                              "\"width\"",
+                                              "\"bias\"",
+                                              "\"position\"",
+                                              "\"gates\"",
+                                              "\"type\"",
+                                              "\"rope\"",
+                                              "\"none\"",
+                                              "\"table\"",
+                                              "\"base\"",
+                                              "\"fraction\"",
+                                              "\"length\"",
+                                              "\"train\"",
+                                              "\"prune\"",
+                                              "\"evaluate\"",
+                                              "\"steps\"",
+                                              "\"warmup\"",
+                                              "\"optimizer\"",
+                                              "\"betas\"",
+                                              "\"sgd\"",
+                                              "\"claim\"",
+                                              "\"that\"",
+                                              "\"at_least\"",
+                                              "\"equals\"",
+                                              "\"within\"",
+                                              "\"model.attention.heads\"",
+                                              "\"stages[0].train.steps\"",
+                                              "\"seeds\"",
+                                              "\"full.bleu\"",
+                                              "\"mean(random.bleu)\"",
+                                              "\"$schema\"",
+                                              "\"en\"",
+                                              "4",
+                                              "64",
+                                              "9",
+                                              "0.5",
+                                              "[1]",
+                                              "[1,2]",
+                                              "{\"train\":{}}",
+                                              "{\"type\":\"rope\"}",
+                                              "{\"vocabulary\":9}"};
+  static const std::vector<std::string> sets{"model.vocabulary=9",
+                                             "model.attention.position=rope",
+                                             "seeds=[1,2]",
+                                             "stages[0]=train",
+                                             "sweep.seeds=[[1],[2]]",
+                                             "a.b[0].c=1",
+                                             "model=3",
+                                             "name=",
+                                             "=",
+                                             "x",
+                                             "expect[0].that=a",
+                                             "sweep={\"seeds\":[[1],[2]]}"};
   if (random.below(12) == 0) return input + "\n--set " + sets[static_cast<std::size_t>(random.below(sets.size()))];
   return mutate_json(input, words, random);
 }
@@ -150,7 +214,8 @@ int fuzz_expression(const uint8_t* data, std::size_t size) {
     }
   } catch (const UsageError& error) {
     check_message(of_expression, error.what());
-    if (std::string_view(error.what()).substr(0, 26) != "syntax error at character ") broken(of_expression, std::string("no place: ") + error.what());
+    if (std::string_view(error.what()).substr(0, 26) != "syntax error at character ")
+      broken(of_expression, std::string("no place: ") + error.what());
   } catch (const std::exception& error) {
     broken(of_expression, std::string("another exception than a mistake: ") + error.what());
   }
@@ -160,19 +225,33 @@ int fuzz_expression(const uint8_t* data, std::size_t size) {
   const auto twice = parse_path(again);
   if (twice.size() != steps.size()) broken(of_expression, "a path reads back as another: " + again);
   for (std::size_t i = 0; i < steps.size(); ++i)
-    if (twice[i].key != steps[i].key || twice[i].index != steps[i].index) broken(of_expression, "a path reads back as another: " + again);
+    if (twice[i].key != steps[i].key || twice[i].index != steps[i].index)
+      broken(of_expression, "a path reads back as another: " + again);
   return 0;
 }
 
 std::vector<std::string> expression_seeds() {
-  return {"pruned.bleu",       "full.bleu - 0.5",         "mean(random.bleu) + 3 * abs(-1)", "max(curve, a, 2) / (1 + b.a)", "enc.self.0.3.bleu",
-          "random.0.bleu - 1", "min(empty)",              "1 / 0",                           "-(-(+1e3)) * .5",              "stages[0].train.steps",
-          "model.width",       "a[0][1].b-c_d.$schema[7]", "full.signature",                  "curve.2"};
+  return {"pruned.bleu",
+          "full.bleu - 0.5",
+          "mean(random.bleu) + 3 * abs(-1)",
+          "max(curve, a, 2) / (1 + b.a)",
+          "enc.self.0.3.bleu",
+          "random.0.bleu - 1",
+          "min(empty)",
+          "1 / 0",
+          "-(-(+1e3)) * .5",
+          "stages[0].train.steps",
+          "model.width",
+          "a[0][1].b-c_d.$schema[7]",
+          "full.signature",
+          "curve.2"};
 }
 
 std::string mutate_expression(const std::string& input, Random& random) {
-  static const std::vector<std::string> words{"full.bleu", "random.bleu", "curve", "empty", "a", "b.a", "mean(", "abs(", "min(", "max(", ")", "(", "+", "-",
-                                              "*", "/", ",", "1e999", "0", "1e-400", ".", "..", "[0]", "[", "]", "[99999999]", "$", "\xC3\xA4", "full.lost"};
+  static const std::vector<std::string> words{
+      "full.bleu", "random.bleu", "curve", "empty", "a", "b.a",        "mean(", "abs(",     "min(",     "max(",
+      ")",         "(",           "+",     "-",     "*", "/",          ",",     "1e999",    "0",        "1e-400",
+      ".",         "..",          "[0]",   "[",     "]", "[99999999]", "$",     "\xC3\xA4", "full.lost"};
   auto text = input;
   const auto at = static_cast<std::size_t>(random.below(text.size() + 1));
   switch (random.below(5)) {

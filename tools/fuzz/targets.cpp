@@ -15,7 +15,8 @@ const std::vector<Target>& targets() {
       {"spec", "specs, --set arguments and sweeps", fuzz_spec, spec_seeds, mutate_spec},
       {"expression", "claims' expressions and key paths", fuzz_expression, expression_seeds, mutate_expression},
       {"text", "text files and parallel text", fuzz_text, text_seeds, mutate_text},
-      {"annotation", "CoNLL-U, columns, JSON lines, TSV and plain text", fuzz_annotation, annotation_seeds, mutate_annotation},
+      {"annotation", "CoNLL-U, columns, JSON lines, TSV and plain text", fuzz_annotation, annotation_seeds,
+       mutate_annotation},
       {"checkpoint", "safetensors files and state.json", fuzz_checkpoint, checkpoint_seeds, mutate_checkpoint}};
   return all;
 }
@@ -47,7 +48,8 @@ void check_message(const char* target, const std::string& message) {
   if (!is_utf8(message)) broken(target, "a message is not UTF-8: " + message);
   std::size_t line = 0;
   for (const char c : message) {
-    if ((static_cast<unsigned char>(c) < 0x20 && c != '\n') || c == 0x7F) broken(target, "a message has a control character: " + message);
+    if ((static_cast<unsigned char>(c) < 0x20 && c != '\n') || c == 0x7F)
+      broken(target, "a message has a control character: " + message);
     line = c == '\n' ? 0 : line + 1;
     if (line > longest) broken(target, "a message has an endless line: " + message.substr(0, 300));
   }

@@ -69,20 +69,25 @@ void check_lines(const std::string& path, const std::string& bytes) {
     broken(of_text, "other counts than the file has");
 }
 
-void check_pairs(const std::string& source, const std::string& target, KeepLines keep, int64_t lines, int64_t target_lines) {
+void check_pairs(const std::string& source, const std::string& target, KeepLines keep, int64_t lines,
+                 int64_t target_lines) {
   may_refuse(of_text, [&] {
     const auto text = ParallelText::read(source, target, keep);
     const auto& report = text.report;
     const auto kept = static_cast<int64_t>(text.source.size());
-    if (lines != target_lines || report.lines != lines) broken(of_text, "a parallel text of unequal files, or of other lines than they have");
-    if (static_cast<int64_t>(text.target.size()) != kept || static_cast<int64_t>(text.line.size()) != kept || report.kept() != kept || kept == 0)
+    if (lines != target_lines || report.lines != lines)
+      broken(of_text, "a parallel text of unequal files, or of other lines than they have");
+    if (static_cast<int64_t>(text.target.size()) != kept || static_cast<int64_t>(text.line.size()) != kept ||
+        report.kept() != kept || kept == 0)
       broken(of_text, "pairs that are not counted");
-    if (!std::is_sorted(text.line.begin(), text.line.end()) || (kept > 0 && (text.line.front() < 0 || text.line.back() >= lines)))
+    if (!std::is_sorted(text.line.begin(), text.line.end()) ||
+        (kept > 0 && (text.line.front() < 0 || text.line.back() >= lines)))
       broken(of_text, "pairs of lines that are not there");
     for (const auto* side : {&text.source, &text.target})
       for (const auto& line : *side) {
         const auto fault = line_fault(line);
-        if (fault != LineFault::none && (keep == KeepLines::usable || fault != LineFault::empty)) broken(of_text, "a line that can't be used was kept");
+        if (fault != LineFault::none && (keep == KeepLines::usable || fault != LineFault::empty))
+          broken(of_text, "a line that can't be used was kept");
         if (line.find('\n') != std::string::npos) broken(of_text, "a line with a line feed");
       }
     if (keep == KeepLines::all && report.skipped() != 0) broken(of_text, "a skipped line of a text to evaluate");
@@ -110,18 +115,47 @@ int fuzz_text(const uint8_t* data, std::size_t size) {
 
 std::vector<std::string> text_seeds() {
   return {std::string("one two\nthree\n\x1E") + "eins zwei\ndrei\n",
-          "\xEF\xBB\xBF" "a\r\nb\r\n\x1E" "A\nB\n",
+          "\xEF\xBB\xBF"
+          "a\r\nb\r\n\x1E"
+          "A\nB\n",
           characters("a\n\n \t\xC2\xA0\nb\0c\n\xFF\nd\n") + "\x1E" + "A\nB\nC\nD\nE\nF\n",
-          "a\rb\xE2\x80\xA8" "c\xC2\x85" "d\x0B" "e\x0C" "f\x1E" "no end",
+          "a\rb\xE2\x80\xA8"
+          "c\xC2\x85"
+          "d\x0B"
+          "e\x0C"
+          "f\x1E"
+          "no end",
           "",
           "\x1E",
           "\xEF\xBB\xBF\n\x1E\n"};
 }
 
 std::string mutate_text(const std::string& input, Random& random) {
-  static const std::vector<std::string> pieces{"\n", "\r\n", "\r", "\n\n", "\xEF\xBB\xBF", "\xEF\xBB", std::string(1, '\0'), "\x1E", "\xC3\xA4", "\xC3", "\xFF",
-                                               "\xE2\x80\xA8", "\xC2\x85", "\x0B", "\x0C", "\xF0\x9F\x98\x80", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\xC0\x80", " ",
-                                               "\t", "\xC2\xA0", "\xE3\x80\x80", "\x1C", "word"};
+  static const std::vector<std::string> pieces{"\n",
+                                               "\r\n",
+                                               "\r",
+                                               "\n\n",
+                                               "\xEF\xBB\xBF",
+                                               "\xEF\xBB",
+                                               std::string(1, '\0'),
+                                               "\x1E",
+                                               "\xC3\xA4",
+                                               "\xC3",
+                                               "\xFF",
+                                               "\xE2\x80\xA8",
+                                               "\xC2\x85",
+                                               "\x0B",
+                                               "\x0C",
+                                               "\xF0\x9F\x98\x80",
+                                               "\xED\xA0\x80",
+                                               "\xF4\x90\x80\x80",
+                                               "\xC0\x80",
+                                               " ",
+                                               "\t",
+                                               "\xC2\xA0",
+                                               "\xE3\x80\x80",
+                                               "\x1C",
+                                               "word"};
   auto text = input;
   const auto at = static_cast<std::size_t>(random.below(text.size() + 1));
   switch (random.below(4)) {

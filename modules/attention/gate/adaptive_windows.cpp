@@ -10,7 +10,22 @@ namespace {
 
 /// What is summed over tokens for each head. Of q, k and v: the means over a head's entries of |x|, x and x^2.
 struct Of {
-  enum : int { tokens, q_absolute, q_plain, q_square, k_absolute, k_plain, k_square, v_absolute, v_plain, v_square, entropy, rows, norm, all };
+  enum : int {
+    tokens,
+    q_absolute,
+    q_plain,
+    q_square,
+    k_absolute,
+    k_plain,
+    k_square,
+    v_absolute,
+    v_plain,
+    v_square,
+    entropy,
+    rows,
+    norm,
+    all
+  };
 };
 
 std::string window_stats(Site site) { return to_string(site) + "/adaptive_windows"; }
@@ -40,7 +55,8 @@ class HeadObserver : public Tap {
       const auto w = x.to(at_least_float(x.scalar_type()));
       const auto found = -(w * w.clamp_min(std::numeric_limits<float>::min()).log()).sum(-1).to(torch::kFloat64);
       const auto several = visible_BHT_.gt(1);
-      sums_HN_[Of::entropy] = total((found / visible_BHT_.to(torch::kFloat64).log()).masked_fill(several.logical_not(), 0));
+      sums_HN_[Of::entropy] =
+          total((found / visible_BHT_.to(torch::kFloat64).log()).masked_fill(several.logical_not(), 0));
       sums_HN_[Of::rows] = total(several.to(torch::kFloat64));
     }
     if (at == At::z) {
@@ -61,7 +77,9 @@ class HeadObserver : public Tap {
     return torch::stack(heads, 1);
   }
   /// Over the real tokens: [H].
-  Tensor total(const Tensor& x_BHT) const { return (real_B1T_.defined() ? x_BHT * real_B1T_ : x_BHT).sum(at::IntArrayRef{0, 2}); }
+  Tensor total(const Tensor& x_BHT) const {
+    return (real_B1T_.defined() ? x_BHT * real_B1T_ : x_BHT).sum(at::IntArrayRef{0, 2});
+  }
   void moments(int first, const Tensor& x_BHTK) {
     const auto x = x_BHTK.to(torch::kFloat64);
     sums_HN_[first] = total(x.abs().mean(-1));
@@ -77,25 +95,37 @@ class HeadObserver : public Tap {
 }  // namespace
 
 void AdaptiveWindowsOptions::describe(Fields& fields) {
-  fields.add("set", set, "windows to choose from, ascending: keys a head sees, itself included").at_least(1).unit("tokens").required();
-  fields.add("interval", interval, "optimiser steps from one measurement, and decision, to the next").at_least(1).unit("steps");
+  fields.add("set", set, "windows to choose from, ascending: keys a head sees, itself included")
+      .at_least(1)
+      .unit("tokens")
+      .required();
+  fields.add("interval", interval, "optimiser steps from one measurement, and decision, to the next")
+      .at_least(1)
+      .unit("steps");
   fields.add("warmup", warmup, "optimiser steps in which every head sees all").at_least(0).unit("steps");
   fields.add("sim", sim, "cosine of features from which a head joins a group").at_least(-1).at_most(1);
   fields.add("super", super, "the same for groups of groups").at_least(-1).at_most(1);
   fields.add("max_depth", max_depth, "levels of groups at most").at_least(1);
   fields.add("ema", ema, "share of the old in the moving average of features").at_least(0).below(1);
-  fields.add("controller_grad", controller_grad, "how the controller learns: not at all, or by a straight-through gradient")
+  fields
+      .add("controller_grad", controller_grad,
+           "how the controller learns: not at all, or by a straight-through gradient")
       .one_of({"none", "ste"});
-  fields.add("siblings", siblings, "how groups of one parent choose: each for itself, or two and two").one_of({"alone", "pairs"});
-  fields.add("index_ema", index_ema, "share of the new in the moving average of a head's choices").above(0).at_most(1).means("absent: the choice itself");
+  fields.add("siblings", siblings, "how groups of one parent choose: each for itself, or two and two")
+      .one_of({"alone", "pairs"});
+  fields.add("index_ema", index_ema, "share of the new in the moving average of a head's choices")
+      .above(0)
+      .at_most(1)
+      .means("absent: the choice itself");
 }
 
 void AdaptiveWindowsOptions::rules(Problems& problems) const {
   if (set.empty()) problems.add("set", "expected at least one window");
   for (std::size_t i = 1; i < set.size(); ++i)
     if (set[i] <= set[i - 1])
-      problems.add("set[" + std::to_string(i) + "]", "expected more than the window before it (" + std::to_string(set[i - 1]) +
-                                                         "), since windows ascend; got " + std::to_string(set[i]));
+      problems.add("set[" + std::to_string(i) + "]", "expected more than the window before it (" +
+                                                         std::to_string(set[i - 1]) + "), since windows ascend; got " +
+                                                         std::to_string(set[i]));
 }
 
 AdaptiveWindows::AdaptiveWindows(const AdaptiveWindowsOptions& options, Shape shape)
@@ -179,7 +209,8 @@ Tensor AdaptiveWindows::chosen_probability() const {
   if (sibling.defined()) {
     const auto other = mean_of(torch::where(sibling.lt(0), -2 - sibling, sibling));
     const auto second = sibling.lt(-1).unsqueeze(-1);
-    const auto pairs = pair_controller(torch::where(second, other, own), torch::where(second, own, other)).flatten(1).softmax(-1);
+    const auto pairs =
+        pair_controller(torch::where(second, other, own), torch::where(second, own, other)).flatten(1).softmax(-1);
     const auto of_both = pairs.view({-1, p.size(1), p.size(1)});
     p = torch::where(sibling.eq(-1).unsqueeze(-1), p, torch::where(second, of_both.sum(1), of_both.sum(2)));
   }
@@ -212,7 +243,8 @@ void AdaptiveWindows::learn(const Tensor& sums) {
   }
   now.push_back(of(Of::entropy) / several);
   now.push_back(of(Of::norm) / count);
-  now.push_back(window.eq(0).to(torch::kFloat64) + window.to(torch::kFloat64) / static_cast<double>(options_.set.back()));
+  now.push_back(window.eq(0).to(torch::kFloat64) +
+                window.to(torch::kFloat64) / static_cast<double>(options_.set.back()));
   const auto now_HF = torch::stack(now, 1);
   if (counts_.of(steps)[1] == 0)
     feature.copy_(now_HF);
@@ -242,7 +274,8 @@ void AdaptiveWindows::decide() {
     if (!sibling.defined()) continue;
     std::vector<int64_t> sibling_of(means.size(), -1);
     for (const auto& [first, second] : sibling_pairs(levels, l)) {
-      const auto both = pair_controller(mean_NF.narrow(0, first, 1), mean_NF.narrow(0, second, 1)).argmax().item<int64_t>();
+      const auto both =
+          pair_controller(mean_NF.narrow(0, first, 1), mean_NF.narrow(0, second, 1)).argmax().item<int64_t>();
       const auto choices = static_cast<int64_t>(options_.set.size());
       chosen.back()[first] = both / choices;
       chosen.back()[second] = both % choices;

@@ -21,7 +21,8 @@ Tensor cosines(const Tensor& rows) {
 
 /// Looks at heads as they pass, and leaves their likeness as a loss.
 struct LikenessTap : Tap {
-  LikenessTap(const DiversityOptions& options, Site site) : options(options), site(site), place(place_of_likeness(options.on)) {}
+  LikenessTap(const DiversityOptions& options, Site site)
+      : options(options), site(site), place(place_of_likeness(options.on)) {}
   const DiversityOptions& options;
   Site site;
   At place;
@@ -39,7 +40,8 @@ Likeness likeness(const std::string& form, const Tensor& u_BHTK, const Tensor& m
   const auto H = u_BHTK.size(1);
   if (H < 2) return {};
   auto u_BTHK = u_BHTK.to(at_least_float(u_BHTK.scalar_type())).transpose(1, 2);
-  auto real_BT = mask_BT.defined() ? mask_BT.to(u_BTHK.scalar_type()) : torch::ones_like(u_BTHK.select(-1, 0).select(-1, 0));
+  auto real_BT =
+      mask_BT.defined() ? mask_BT.to(u_BTHK.scalar_type()) : torch::ones_like(u_BTHK.select(-1, 0).select(-1, 0));
   Tensor each, weight;  // [.., H,H] of tokens or texts, and which of them count
   if (form == "cross_correlation") {
     const auto real = real_BT.unsqueeze(-1).unsqueeze(-1);
@@ -54,7 +56,8 @@ Likeness likeness(const std::string& form, const Tensor& u_BHTK, const Tensor& m
   Likeness made;
   made.sum = (over_pairs(each, squared) * weight).sum() / static_cast<double>(H * (H - 1));
   made.count = weight.sum().clamp_min(1);
-  if (with_pairs) made.pairs_HH = ((squared ? each.square() : each) * weight.unsqueeze(-1).unsqueeze(-1)).flatten(0, -3).sum(0);
+  if (with_pairs)
+    made.pairs_HH = ((squared ? each.square() : each) * weight.unsqueeze(-1).unsqueeze(-1)).flatten(0, -3).sum(0);
   return made;
 }
 
@@ -84,7 +87,8 @@ Tensor likeness_vectors(At at, const Tensor& seen, const AttentionCall& call) {
 
 void DiversityOptions::describe(Fields& fields) {
   fields.add("on", on, "what of heads shall differ").one_of(likeness_places());
-  fields.add("form", form, "how alike two heads are: cosine, its square, or the squared correlation over time").one_of(likeness_forms());
+  fields.add("form", form, "how alike two heads are: cosine, its square, or the squared correlation over time")
+      .one_of(likeness_forms());
   fields.add("penalty", penalty, "weight of the likeness of heads in the loss, in each layer").at_least(0);
 }
 

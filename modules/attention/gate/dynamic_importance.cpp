@@ -12,7 +12,8 @@ void DynamicImportanceOptions::describe(Fields& fields) {
   fields.add("weight", weight, "weight of the loss against uniform importances").at_least(0).means("0: no such loss");
 }
 
-DynamicImportance::DynamicImportance(const DynamicImportanceOptions& options, Shape shape) : options_(options), shape_(std::move(shape)) {
+DynamicImportance::DynamicImportance(const DynamicImportanceOptions& options, Shape shape)
+    : options_(options), shape_(std::move(shape)) {
   const auto K = shape_->value_width;
   query_weight = register_parameter("query_weight", torch::empty({K, shape_->width}));
   key_weight = register_parameter("key_weight", torch::empty({K, K}));
@@ -28,7 +29,8 @@ Tensor DynamicImportance::scores(const Tensor& z_BHTK, const Tensor& x_BTD) cons
   // q . (W_k z_h) = (q W_k) . z_h: one product for all heads.
   const auto asked_BTK = torch::matmul(torch::matmul(x_BTD, query_weight.t()), key_weight);
   const auto type = at_least_float(z_BHTK.scalar_type());
-  return (z_BHTK.to(type) * asked_BTK.to(type).unsqueeze(1)).sum(-1) / std::sqrt(static_cast<double>(shape_->value_width));
+  return (z_BHTK.to(type) * asked_BTK.to(type).unsqueeze(1)).sum(-1) /
+         std::sqrt(static_cast<double>(shape_->value_width));
 }
 
 Tensor DynamicImportance::weigh(Tensor z_BHTK, const HeadPlan&, const AttentionCall& call) {
@@ -39,7 +41,8 @@ Tensor DynamicImportance::weigh(Tensor z_BHTK, const HeadPlan&, const AttentionC
     const auto kl_BT = (a_BHT * (torch::log_softmax(scores_BHT, 1) + std::log(heads))).sum(1);
     auto real_BT = torch::ones_like(kl_BT);
     if (call.see.query_mask_BT.defined()) real_BT = call.see.query_mask_BT.to(kl_BT.scalar_type());
-    call.run.aux.push_back({"dynamic_importance", call.site, -options_.weight * (kl_BT * real_BT).sum(), real_BT.sum().clamp_min(1)});
+    call.run.aux.push_back(
+        {"dynamic_importance", call.site, -options_.weight * (kl_BT * real_BT).sum(), real_BT.sum().clamp_min(1)});
   }
   const auto factor_BHT = options_.rescale ? a_BHT * heads : a_BHT;
   return relevance::through(z_BHTK, z_BHTK * factor_BHT.to(z_BHTK.scalar_type()).unsqueeze(-1));

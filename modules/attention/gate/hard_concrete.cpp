@@ -34,7 +34,8 @@ Tensor HardConcrete::probability_open() const {
 Tensor HardConcrete::noise(const std::string& name, const AttentionCall& call) const {
   if (!is_training()) return {};
   if (options_.penalty > 0)
-    call.run.aux.push_back({name, call.site, options_.penalty * probability_open().sum(), torch::ones({}, log_alpha.options())});
+    call.run.aux.push_back(
+        {name, call.site, options_.penalty * probability_open().sum(), torch::ones({}, log_alpha.options())});
   constexpr double margin = 1e-6;  // keeps the logarithms finite
   return call.run.uniform(name, call.site, log_alpha.sizes(), log_alpha) * (1 - 2 * margin) + margin;
 }

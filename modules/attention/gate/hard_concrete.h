@@ -12,7 +12,8 @@ struct HardConcreteOptions : Described<HardConcreteOptions> {
 /// A stochastic gate for each head that can be exactly 0 or 1          (1712.01312; for heads 1905.09418, section 4)
 ///   training:    u ~ U(0,1), c = sigmoid((log u - log(1-u) + log_alpha) / tau), g = clip(c (zeta-gamma) + gamma, 0, 1)
 ///   evaluation:  c = sigmoid(log_alpha), the same g
-///   penalty:     sum_h P(g_h != 0) = sum_h sigmoid(log_alpha_h - tau log(-gamma/zeta)), times `penalty`, as an aux loss
+///   penalty:     sum_h P(g_h != 0) = sum_h sigmoid(log_alpha_h - tau log(-gamma/zeta)), times `penalty`, as an aux
+///   loss
 /// z_BHTK -> g_h z_BHTK. One draw a forward pass and head, the same for all tokens.
 class HardConcrete : public Gate {
  public:

@@ -29,7 +29,9 @@ std::vector<HeadFeatures> means_of(const std::vector<HeadFeatures>& members, con
 }  // namespace
 
 double cosine(const HeadFeatures& a, const HeadFeatures& b) {
-  const auto dot = [](const HeadFeatures& x, const HeadFeatures& y) { return std::inner_product(x.begin(), x.end(), y.begin(), 0.0); };
+  const auto dot = [](const HeadFeatures& x, const HeadFeatures& y) {
+    return std::inner_product(x.begin(), x.end(), y.begin(), 0.0);
+  };
   const auto lengths = std::sqrt(dot(a, a) * dot(b, b));
   return lengths > 0 ? dot(a, b) / lengths : 0;
 }
@@ -73,7 +75,9 @@ std::vector<int64_t> bipartition(const std::vector<HeadFeatures>& members) {
   std::vector<std::size_t> order;
   for (std::size_t m = 0; m < count; ++m)
     if (m != first && m != second) order.push_back(m);
-  const auto leaning = [&](std::size_t m) { return cosine(members[m], members[first]) - cosine(members[m], members[second]); };
+  const auto leaning = [&](std::size_t m) {
+    return cosine(members[m], members[first]) - cosine(members[m], members[second]);
+  };
   std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return leaning(a) > leaning(b); });
   order.insert(order.begin(), first);
   order.push_back(second);
@@ -81,7 +85,8 @@ std::vector<int64_t> bipartition(const std::vector<HeadFeatures>& members) {
   return group_of;
 }
 
-std::vector<int64_t> merge_small(const std::vector<HeadFeatures>& members, std::vector<int64_t> group_of, int64_t smallest) {
+std::vector<int64_t> merge_small(const std::vector<HeadFeatures>& members, std::vector<int64_t> group_of,
+                                 int64_t smallest) {
   for (;;) {
     std::map<int64_t, int64_t> number;  // groups in the order of their first members
     for (auto& group : group_of) group = number.emplace(group, static_cast<int64_t>(number.size())).first->second;

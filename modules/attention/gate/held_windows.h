@@ -5,9 +5,9 @@
 
 namespace headlab {
 
-/// A window for each head that options alone don't say: it is kept in a buffer, so that checkpoints and exported files have
-/// it, and a removed head takes its own with it. What a window means is said in gate/windows.h; 0: none.
-/// At first no head has one. Throws ShapeError in a cross-attention.
+/// A window for each head that options alone don't say: it is kept in a buffer, so that checkpoints and exported files
+/// have it, and a removed head takes its own with it. What a window means is said in gate/windows.h; 0: none. At first
+/// no head has one. Throws ShapeError in a cross-attention.
 class HeldWindows : public Gate {
  public:
   void plan(HeadPlan& plan, const AttentionCall&) override { plan.window_H = windows(); }

@@ -11,7 +11,9 @@ void L0RoundOptions::describe(Fields& fields) {
 }
 
 L0Round::L0Round(const L0RoundOptions& options, Shape shape)
-    : HardConcrete(options, shape), scale_output_(options.scale_output), original_heads_(static_cast<double>(shape->original_heads)) {
+    : HardConcrete(options, shape),
+      scale_output_(options.scale_output),
+      original_heads_(static_cast<double>(shape->original_heads)) {
   removed_open = register_buffer("removed_open", torch::zeros({1}, torch::get_default_dtype()));
 }
 

@@ -15,9 +15,9 @@ struct L0RoundOptions : HardConcreteOptions {
 ///   s = sigmoid((log u - log(1-u) + alpha) / beta) in training, sigmoid(alpha) in evaluation; beta is `temperature`
 ///   g = 1 where clip(s (zeta-gamma) + gamma, 0, 1) >= 1/2, else 0; backward the rounding is the identity
 ///   penalty: as hard_concrete's, the aux loss "l0_round"
-/// z_BHTK -> g_h H / n z_BHTK with H original heads, n of them open (`scale_output`; n is a constant in the backward pass), so
-/// that the sum over heads keeps its size. At evaluation a gate is closed where alpha < 0 (for zeta = 1 - gamma). What removal
-/// takes is as if masked: an open head that was removed still counts in n, a closed one never did.
+/// z_BHTK -> g_h H / n z_BHTK with H original heads, n of them open (`scale_output`; n is a constant in the backward
+/// pass), so that the sum over heads keeps its size. At evaluation a gate is closed where alpha < 0 (for zeta = 1 -
+/// gamma). What removal takes is as if masked: an open head that was removed still counts in n, a closed one never did.
 ///
 /// Where alpha is held fixed (rates with factor 0) gates stand as they do in evaluation: no noise and no penalty.
 class L0Round : public HardConcrete {

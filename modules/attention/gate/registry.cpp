@@ -31,8 +31,8 @@ const Gates& gates() {
       Gates("gate", "chooses heads before they are computed, and weighs them after")
           .entry<Windows, WindowsOptions>("windows", "a fixed window of keys for each head", "2608.19203", windowed)
           .rule(windows_rule)
-          .entry<RandomWindows, RandomWindowsOptions>(
-              "random_windows", "each head draws its window from a set", "2608.19203", windowed)
+          .entry<RandomWindows, RandomWindowsOptions>("random_windows", "each head draws its window from a set",
+                                                      "2608.19203", windowed)
           .entry<ShuffledWindows, ShuffledWindowsOptions>(
               "shuffled_windows", "given windows, dealt to the heads of each layer at random", "2608.19203", windowed)
           .rule(shuffled_windows_rule)
@@ -42,20 +42,25 @@ const Gates& gates() {
           .entry<RoleMasks, RoleMasksOptions>(
               "role_masks", "heads that see the keys of a role alone, as the data tells them", "2012.12366", whole_text)
           .rule(role_masks_rule)
-          .entry<HardConcrete, HardConcreteOptions>("hard_concrete", "learned stochastic gates with an L0 penalty", "1905.09418")
-          .entry<L0Round, L0RoundOptions>("l0_round", "learned stochastic gates that are rounded, heads in or out", "2110.03252")
+          .entry<HardConcrete, HardConcreteOptions>("hard_concrete", "learned stochastic gates with an L0 penalty",
+                                                    "1905.09418")
+          .entry<L0Round, L0RoundOptions>("l0_round", "learned stochastic gates that are rounded, heads in or out",
+                                          "2110.03252")
           .entry<ScalarGate, ScalarGateOptions>("scalar", "a learned scale for each head", "2607.13425")
-          .entry<HeadNorm, HeadNormOptions>("head_norm", "each head's output divided by its root mean square", "2601.19611")
-          .entry<Diversity, DiversityOptions>("diversity", "a loss that keeps heads apart: their outputs, values or weights", "2209.06096",
-                                              Traits{.whole_text = true})
+          .entry<HeadNorm, HeadNormOptions>("head_norm", "each head's output divided by its root mean square",
+                                            "2601.19611")
+          .entry<Diversity, DiversityOptions>("diversity",
+                                              "a loss that keeps heads apart: their outputs, values or weights",
+                                              "2209.06096", Traits{.whole_text = true})
           .entry<DynamicImportance, DynamicImportanceOptions>(
-              "dynamic_importance", "a second attention, over heads, says how much each counts for a token", "2108.01377",
-              Traits{.not_masked_equals_removed = "importances sum to 1 over the heads that are there"})
-          .entry<HeadsByLength, HeadsByLengthOptions>(
-              "heads_by_length", "the longer a text, the more of the heads", "2310.14505", whole_text)
+              "dynamic_importance", "a second attention, over heads, says how much each counts for a token",
+              "2108.01377", Traits{.not_masked_equals_removed = "importances sum to 1 over the heads that are there"})
+          .entry<HeadsByLength, HeadsByLengthOptions>("heads_by_length", "the longer a text, the more of the heads",
+                                                      "2310.14505", whole_text)
           .rule(heads_by_length_rule)
           .entry<NativeSparse, NativeSparseOptions>(
-              "native_sparse", "each token picks its heads, and a head sees the tokens alone that picked it", "2609.38832",
+              "native_sparse", "each token picks its heads, and a head sees the tokens alone that picked it",
+              "2609.38832",
               Traits{.not_masked_equals_removed = "tokens that picked a removed head pick another one instead",
                      .self_alone = true,
                      .gives_windows = where_shared_have_one,
@@ -64,7 +69,8 @@ const Gates& gates() {
                                   "its heads read the keys of all heads, so that none has tokens of its own"}}})
           .rule(native_sparse_rule)
           .entry<RouteExperts, RouteExpertsOptions>(
-              "route_experts", "each token picks its k experts; with the project experts and the mix experts", "2210.05144",
+              "route_experts", "each token picks its k experts; with the project experts and the mix experts",
+              "2210.05144",
               Traits{.not_masked_equals_removed = "tokens that chose a removed expert choose another one instead",
                      .clashes = {{"gate.*", "its heads differ from token to token"}}})
           .rule(route_experts_rule);

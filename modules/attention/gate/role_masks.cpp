@@ -9,7 +9,8 @@ namespace headlab {
 
 RoleMasks::RoleMasks(const RoleMasksOptions& options, Shape shape) : shape_(std::move(shape)), roles_(options.roles) {
   if (shape_->cross)
-    throw ShapeError("gates.role_masks: expected a self-attention; a role says which tokens of one text see each other");
+    throw ShapeError(
+        "gates.role_masks: expected a self-attention; a role says which tokens of one text see each other");
   const auto heads = static_cast<std::size_t>(shape_->original_heads);
   if (roles_.size() > heads)
     throw ShapeError("gates.role_masks: expected at most a role for each of " + std::to_string(heads) + " heads, got " +
@@ -31,12 +32,15 @@ void RoleMasks::plan(HeadPlan& plan, const AttentionCall& call) {
     mask = told->second;
     const auto T = call.x_BTD.size(1);
     if (mask.dim() != 3 || mask.size(0) != call.x_BTD.size(0) || mask.size(1) != T || mask.size(2) != T)
-      throw wrong_shape(to_string(call.site) + ".role_masks", "[" + std::to_string(call.x_BTD.size(0)) + ", " + std::to_string(T) + ", " + std::to_string(T) + "]", mask);
+      throw wrong_shape(
+          to_string(call.site) + ".role_masks",
+          "[" + std::to_string(call.x_BTD.size(0)) + ", " + std::to_string(T) + ", " + std::to_string(T) + "]", mask);
     some = mask;
   }
   if (!some.defined()) return;
   if (call.state)
-    throw UsageError(to_string(call.site) + ": role_masks need the whole text at once; a model that generates reads it token by token");
+    throw UsageError(to_string(call.site) +
+                     ": role_masks need the whole text at once; a model that generates reads it token by token");
   for (auto& mask : masks)
     if (!mask.defined()) mask = torch::ones_like(some);
   const auto of_roles = torch::stack(masks, 1);

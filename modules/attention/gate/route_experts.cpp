@@ -17,19 +17,22 @@ void RouteExpertsOptions::describe(Fields& fields) {
   fields.add("z_loss", z_loss, "weight of the squared log-partition of the router").at_least(0);
 }
 
-RouteExperts::RouteExperts(const RouteExpertsOptions& options, Shape shape) : options_(options), shape_(std::move(shape)) {
+RouteExperts::RouteExperts(const RouteExpertsOptions& options, Shape shape)
+    : options_(options), shape_(std::move(shape)) {
   if (options_.k > shape_->original_heads)
     throw ShapeError("gates.route_experts.k: expected at most the number of heads (" +
                      std::to_string(shape_->original_heads) + "), got " + std::to_string(options_.k));
   if (options_.shared >= options_.k)
-    throw ShapeError("gates.route_experts.shared: expected less than k (" + std::to_string(options_.k) + "), got " + std::to_string(options_.shared));
+    throw ShapeError("gates.route_experts.shared: expected less than k (" + std::to_string(options_.k) + "), got " +
+                     std::to_string(options_.shared));
   weight = register_parameter("weight", torch::empty({shape_->H(), shape_->width}));
 }
 
 void RouteExperts::draw(const std::function<at::Generator(const std::string&)>&) { weight.zero_(); }
 
 int64_t RouteExperts::always() const {
-  return std::count_if(shape_->heads.begin(), shape_->heads.end(), [&](int64_t head) { return head < options_.shared; });
+  return std::count_if(shape_->heads.begin(), shape_->heads.end(),
+                       [&](int64_t head) { return head < options_.shared; });
 }
 
 void RouteExperts::plan(HeadPlan& plan, const AttentionCall& call) {
@@ -57,8 +60,7 @@ void RouteExperts::add_losses(const Tensor& logits_BTE, const Tensor& p_BTE, con
   const auto E = shape_->H() - always();
   const auto mean_p_E = (p_BTE * real_BT.unsqueeze(-1)).sum({0, 1}) / tokens;
   const auto picks_E = torch::zeros({E}, p_BTE.options())
-                           .index_add(0, chosen_BTk.flatten(),
-                                      real_BT.unsqueeze(-1).expand_as(chosen_BTk).flatten());
+                           .index_add(0, chosen_BTk.flatten(), real_BT.unsqueeze(-1).expand_as(chosen_BTk).flatten());
   const auto share_E = picks_E / (tokens * chosen_BTk.size(-1));
   const auto balance = static_cast<double>(E) * (mean_p_E * share_E.detach()).sum();
   call.run.aux.push_back({"balance", call.site, options_.balance * balance * tokens, tokens});
@@ -68,15 +70,15 @@ void RouteExperts::add_losses(const Tensor& logits_BTE, const Tensor& p_BTE, con
 
 void route_experts_rule(const RouteExpertsOptions& options, const AttentionAround& around) {
   if (options.shared >= options.k)
-    around.problem("shared", "expected less than k (" + std::to_string(options.k) + "), got " +
-                                 std::to_string(options.shared));
+    around.problem("shared",
+                   "expected less than k (" + std::to_string(options.k) + "), got " + std::to_string(options.shared));
   if (options.k > around.options.heads)
     around.problem("k", "expected at most the number of heads (" + std::to_string(around.options.heads) + "), got " +
                             std::to_string(options.k));
   const auto refuse = [&](const std::string& field, const std::string& type, const Traits& traits) {
     if (traits.needs_heads)
-      around.beside(field,
-                    type + " can't go with routed experts: it has parameters for each head, and a token's heads differ");
+      around.beside(
+          field, type + " can't go with routed experts: it has parameters for each head, and a token's heads differ");
   };
   const auto &position = around.options.position.type(), &score = around.options.weigh.score.type();
   refuse("position", position, positions().traits(position));

@@ -13,12 +13,13 @@ struct RouteExpertsOptions : Described<RouteExpertsOptions> {
   void describe(Fields& fields) override;
 };
 
-/// Each token gets k experts: the first `shared` ones, always and with weight 1, and those it picks.          (2210.05144, section 3)
+/// Each token gets k experts: the first `shared` ones, always and with weight 1, and those it picks. (2210.05144,
+/// section 3)
 ///   p = softmax(x W_g) over the experts that are not shared, W_g zero at the start; the k - shared largest are chosen
 ///   (shared experts have rows in W_g too, which nothing uses, so that each expert has one)
 ///   weight = p_i / stopgrad(sum of the chosen p)   ("detached_sum"), or p_i ("none")
-///   aux losses, over real tokens alone: balance * E sum_e P_e f_e with P_e the mean of p_e over tokens and f_e the share
-///   of choices that fell on e (1 where both are uniform), and z_loss * mean(logsumexp(x W_g)^2)
+///   aux losses, over real tokens alone: balance * E sum_e P_e f_e with P_e the mean of p_e over tokens and f_e the
+///   share of choices that fell on e (1 where both are uniform), and z_loss * mean(logsumexp(x W_g)^2)
 /// x_BTD -> plan.chosen_BTk, plan.weight_BTk.
 class RouteExperts : public Gate {
  public:
@@ -34,7 +35,8 @@ class RouteExperts : public Gate {
   /// How many shared experts are there, at the first positions; how many of the others a token picks.
   int64_t always() const;
   int64_t picked() const { return std::min(options_.k - options_.shared, shape_->H() - always()); }
-  void add_losses(const Tensor& logits_BTE, const Tensor& p_BTE, const Tensor& chosen_BTk, const AttentionCall& call) const;
+  void add_losses(const Tensor& logits_BTE, const Tensor& p_BTE, const Tensor& chosen_BTk,
+                  const AttentionCall& call) const;
   RouteExpertsOptions options_;
   Shape shape_;
   Tensor weight;  // [E, D]

@@ -10,7 +10,8 @@ struct ScalarGateOptions : Described<ScalarGateOptions> {
 };
 
 /// A learned number for each head: z_h -> (1 + change_h) z_h.          (attention head reweighting, 2607.13425)
-/// The parameter is the change, so that what keeps parameters small keeps heads as they were. `initial` is 1 + change at first.
+/// The parameter is the change, so that what keeps parameters small keeps heads as they were. `initial` is 1 + change
+/// at first.
 class ScalarGate : public Gate {
  public:
   ScalarGate(const ScalarGateOptions& options, Shape shape);

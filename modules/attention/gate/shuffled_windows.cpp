@@ -8,8 +8,8 @@ namespace headlab {
 ShuffledWindows::ShuffledWindows(const ShuffledWindowsOptions& options, Shape shape)
     : HeldWindows("shuffled_windows", std::move(shape)), given_(options.windows) {
   if (given_.size() != static_cast<std::size_t>(shape_->original_heads))
-    throw ShapeError("gates.shuffled_windows: expected one window for each of " + std::to_string(shape_->original_heads) +
-                     " heads, got " + std::to_string(given_.size()));
+    throw ShapeError("gates.shuffled_windows: expected one window for each of " +
+                     std::to_string(shape_->original_heads) + " heads, got " + std::to_string(given_.size()));
 }
 
 void ShuffledWindows::draw(const std::function<at::Generator(const std::string&)>& generator) {

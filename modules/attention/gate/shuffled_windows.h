@@ -7,7 +7,9 @@ namespace headlab {
 struct ShuffledWindowsOptions : Described<ShuffledWindowsOptions> {
   std::vector<int64_t> windows;
   void describe(Fields& fields) override {
-    fields.add("windows", windows, "keys that heads see, itself included: one window for each head of a layer, whichever it goes to")
+    fields
+        .add("windows", windows,
+             "keys that heads see, itself included: one window for each head of a layer, whichever it goes to")
         .at_least(0)
         .unit("tokens")
         .means("0: no window")

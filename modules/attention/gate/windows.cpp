@@ -8,12 +8,13 @@ namespace headlab {
 
 Windows::Windows(const WindowsOptions& options, Shape shape) : shape_(std::move(shape)), windows_(options.windows) {
   if (shape_->cross)
-    throw ShapeError("gates.windows: expected a self-attention; a cross-attention's queries and keys share no positions");
+    throw ShapeError(
+        "gates.windows: expected a self-attention; a cross-attention's queries and keys share no positions");
   const auto heads = static_cast<std::size_t>(shape_->original_heads);
   if (windows_.size() == 1) windows_.assign(heads, windows_.front());
   if (windows_.size() != heads)
-    throw ShapeError("gates.windows: expected one window, or one for each of " + std::to_string(heads) + " heads, got " +
-                     std::to_string(windows_.size()));
+    throw ShapeError("gates.windows: expected one window, or one for each of " + std::to_string(heads) +
+                     " heads, got " + std::to_string(windows_.size()));
 }
 
 std::vector<int64_t> Windows::of_heads() const {

@@ -22,16 +22,19 @@ int64_t capsules_of(const AgreementOptions& options, int64_t heads) { return opt
 }  // namespace
 
 void AgreementOptions::describe_agreement(Fields& fields) {
-  fields.add("capsules", capsules, "output capsules; their number divides d_model").at_least(1).means("absent: as many as heads");
-  fields.add("input", input, "activation of the maps from all heads' outputs to each input capsule").one_of({"tanh", "relu", "gelu", "linear"});
+  fields.add("capsules", capsules, "output capsules; their number divides d_model")
+      .at_least(1)
+      .means("absent: as many as heads");
+  fields.add("input", input, "activation of the maps from all heads' outputs to each input capsule")
+      .one_of({"tanh", "relu", "gelu", "linear"});
   fields.add("bias", bias, "add a learned bias in those maps");
 }
 
 std::string agreement_problem(const AgreementOptions& options, int64_t heads, int64_t width) {
   const auto capsules = capsules_of(options, heads);
   if (width % capsules == 0) return "";
-  return "expected a number of output capsules that divides d_model (" + std::to_string(width) + "), got " + std::to_string(capsules) +
-         (options.capsules ? "" : ", the number of heads");
+  return "expected a number of output capsules that divides d_model (" + std::to_string(width) + "), got " +
+         std::to_string(capsules) + (options.capsules ? "" : ", the number of heads");
 }
 
 Agreement::Agreement(const AgreementOptions& options, Shape shape, std::shared_ptr<Routing> of)
@@ -65,7 +68,8 @@ Routed Agreement::routed_of(const Tensor& made_BTIK) const {
 Tensor Agreement::mix(const Tensor& z_BHTK, const HeadPlan&) { return routed(z_BHTK).capsules_BTJC.flatten(2); }
 
 Tensor Agreement::nothing() const {
-  const auto made = input_bias.defined() ? activated(input_bias, act_) : votes.new_zeros({shape_->original_heads * shape_->value_width});
+  const auto made = input_bias.defined() ? activated(input_bias, act_)
+                                         : votes.new_zeros({shape_->original_heads * shape_->value_width});
   return routed_of(made.view({1, 1, shape_->original_heads, shape_->value_width})).capsules_BTJC.flatten();
 }
 

@@ -11,12 +11,14 @@ struct AgreementOptions {
   void describe_agreement(Fields& fields);
 };
 
-/// y is the concatenation of J output capsules of width D/J on which I = heads input capsules agree.          (1904.03100, section 3)
+/// y is the concatenation of J output capsules of width D/J on which I = heads input capsules agree. (1904.03100,
+/// section 3)
 ///   Omega_i = f_i([z_1; ...; z_H]), f_i(z) = act(z F_i + b_i)        F_i [HK_v, K_v]
 ///   V_ij = Omega_i W_ij                                              W_ij [K_v, D/J]
 ///   y = [v_1; ...; v_J], the output capsules of the routing of V
-/// z_BHTK -> y_BTD. Without heads y is what the biases b_i alone give. An input capsule is made from all heads, not one head's:
-/// a removed head takes its rows of each F_i with it, and all input capsules stay, which is what a head of zeros leaves too.
+/// z_BHTK -> y_BTD. Without heads y is what the biases b_i alone give. An input capsule is made from all heads, not one
+/// head's: a removed head takes its rows of each F_i with it, and all input capsules stay, which is what a head of
+/// zeros leaves too.
 class Agreement : public RoutedMix {
  public:
   Agreement(const AgreementOptions& options, Shape shape, std::shared_ptr<Routing> routing);
@@ -51,8 +53,8 @@ struct EmAgreementOptions : Described<EmAgreementOptions>, AgreementOptions, EmR
   void describe(Fields& fields) override;
 };
 
-/// Agreement by EM routing, in which the constant of a Gaussian's entropy counts: cost_j + sum_c (log(sigma_jc) + (1 + log 2 pi) / 2).
-/// The temperature 0.1 is ours: with 1, output capsules start all but switched off.
+/// Agreement by EM routing, in which the constant of a Gaussian's entropy counts: cost_j + sum_c (log(sigma_jc) + (1 +
+/// log 2 pi) / 2). The temperature 0.1 is ours: with 1, output capsules start all but switched off.
 class EmAgreement : public Agreement {
  public:
   EmAgreement(const EmAgreementOptions& options, Shape shape);

@@ -13,7 +13,9 @@ Tensor wide(const Tensor& votes_BTIJC) { return votes_BTIJC.to(at_least_float(vo
 Tensor no_preference(const Tensor& votes_BTIJC) { return torch::zeros_like(votes_BTIJC.select(-1, 0)); }
 
 /// sum_i weights_ij x_ijc.
-Tensor over_inputs(const Tensor& weights_BTIJ, const Tensor& x_BTIJC) { return (weights_BTIJ.unsqueeze(-1) * x_BTIJC).sum(inputs); }
+Tensor over_inputs(const Tensor& weights_BTIJ, const Tensor& x_BTIJC) {
+  return (weights_BTIJ.unsqueeze(-1) * x_BTIJC).sum(inputs);
+}
 
 /// C_ij / sum_i C_ij from log C, which no small C brings to 0 / 0.
 Tensor shares(const Tensor& log_couplings_BTIJ) { return log_couplings_BTIJ.softmax(inputs); }
@@ -78,7 +80,8 @@ Routed EmRouting::route(const Tensor& given) const {
 }
 
 int64_t EmRouting::flops(int64_t T, int64_t I, int64_t J, int64_t C) const {
-  return 2 * T * I * J * C * (3 * options_.iterations - 1);  // means and variances in each round, densities in all but the last
+  return 2 * T * I * J * C *
+         (3 * options_.iterations - 1);  // means and variances in each round, densities in all but the last
 }
 
 }  // namespace headlab

@@ -4,8 +4,8 @@
 
 namespace headlab {
 
-/// Capsules are vectors. Each of I input capsules votes for what each of J output capsules should be; a routing finds the
-/// output capsules that votes agree on, and so what share of each input belongs to which output.
+/// Capsules are vectors. Each of I input capsules votes for what each of J output capsules should be; a routing finds
+/// the output capsules that votes agree on, and so what share of each input belongs to which output.
 struct Routed {
   Tensor capsules_BTJC;
   Tensor couplings_BTIJ;  // of the last round; the sum over J is 1

@@ -8,7 +8,9 @@ namespace F = torch::nn::functional;
 void CapsulesOptions::describe_capsules(Fields& fields) {
   fields.add("capsules", capsules, "output capsules").at_least(1).means("absent: as many as heads");
   fields.add("width", width, "width of an output capsule").at_least(1).means("absent: the width of a head's values");
-  fields.add("merge", merge, "add: what capsules find is added to the heads' outputs times W_O; replace: it stands alone").one_of({"add", "replace"});
+  fields
+      .add("merge", merge, "add: what capsules find is added to the heads' outputs times W_O; replace: it stands alone")
+      .one_of({"add", "replace"});
   fields.add("bias", bias, "add a learned bias to the output");
 }
 
@@ -27,7 +29,8 @@ Capsules::Capsules(const CapsulesOptions& options, Shape shape, std::shared_ptr<
 }
 
 void Capsules::draw(const std::function<at::Generator(const std::string&)>& generator) {
-  if (weight.defined()) xavier_uniform(weight, shape_->original_heads * shape_->value_width, shape_->width, generator("weight"));
+  if (weight.defined())
+    xavier_uniform(weight, shape_->original_heads * shape_->value_width, shape_->width, generator("weight"));
   if (bias.defined()) bias.zero_();
   xavier_uniform(votes, shape_->value_width, sizes_.width, generator("votes"));
   xavier_uniform(output, output.size(1), output.size(0), generator("output"));
@@ -52,7 +55,8 @@ void Capsules::axes(HeadAxes axes) const {
 
 int64_t Capsules::flops(int64_t T, int64_t slots) const {
   const auto K = shape_->value_width, D = shape_->width, found = sizes_.capsules * sizes_.width;
-  return 2 * T * (slots * K * ((weight.defined() ? D : 0) + found) + found * D) + routing->flops(T, slots, sizes_.capsules, sizes_.width);
+  return 2 * T * (slots * K * ((weight.defined() ? D : 0) + found) + found * D) +
+         routing->flops(T, slots, sizes_.capsules, sizes_.width);
 }
 
 void DynamicCapsulesOptions::describe(Fields& fields) {
@@ -63,7 +67,8 @@ void DynamicCapsulesOptions::describe(Fields& fields) {
 
 DynamicCapsules::DynamicCapsules(const DynamicCapsulesOptions& options, Shape shape)
     : Capsules(options, std::move(shape),
-               std::make_shared<DynamicRouting>(options.iterations, options.squash ? DynamicRouting::Take::squash : DynamicRouting::Take::sum)) {}
+               std::make_shared<DynamicRouting>(
+                   options.iterations, options.squash ? DynamicRouting::Take::squash : DynamicRouting::Take::sum)) {}
 
 EmCapsulesOptions::EmCapsulesOptions() {
   floor = 1e-2;

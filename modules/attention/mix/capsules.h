@@ -11,9 +11,10 @@ struct CapsulesOptions {
   void describe_capsules(Fields& fields);
 };
 
-/// Each head is an input capsule; what J output capsules of width C find is added to the usual output.          (1909.00188)
+/// Each head is an input capsule; what J output capsules of width C find is added to the usual output. (1909.00188)
 ///   V_hj = z_h W_hj                                    W_hj [K_v, C]
-///   y = Concat(z_1, ..., z_H) W_O + b + [v_1; ...; v_J] W_c, v the output capsules of the routing of V        W_c [JC, D]
+///   y = Concat(z_1, ..., z_H) W_O + b + [v_1; ...; v_J] W_c, v the output capsules of the routing of V        W_c [JC,
+///   D]
 /// `merge: replace` leaves Concat(z) W_O out. z_BHTK -> y_BTD. Beside W_O and b there are H J K_v C + J C D parameters.
 /// The digest of the paper leaves the sizes open: J = heads and C = K_v.
 class Capsules : public RoutedMix {
@@ -47,7 +48,8 @@ struct DynamicCapsulesOptions : Described<DynamicCapsulesOptions>, CapsulesOptio
   void describe(Fields& fields) override;
 };
 
-/// Capsules by dynamic routing to sums, which are squashed. A head of zeros changes neither a sum nor a coupling of another head.
+/// Capsules by dynamic routing to sums, which are squashed. A head of zeros changes neither a sum nor a coupling of
+/// another head.
 class DynamicCapsules : public Capsules {
  public:
   DynamicCapsules(const DynamicCapsulesOptions& options, Shape shape);

@@ -17,12 +17,12 @@ void GroupedAverageOptions::describe(Fields& fields) {
 std::string grouped_average_problem(const GroupedAverageOptions& options, int64_t D, int64_t H, int64_t value_width) {
   const auto number = [](int64_t value) { return std::to_string(value); };
   if (!options.concatenated && D % value_width != 0)
-    return "grouped_average: expected values whose width divides d_model (" + number(D) + "), or a number of heads to concatenate, got " +
-           "width " + number(value_width);
+    return "grouped_average: expected values whose width divides d_model (" + number(D) +
+           "), or a number of heads to concatenate, got " + "width " + number(value_width);
   const auto together = options.concatenated.value_or(D / value_width);
   if (H % together != 0)
-    return "grouped_average: expected to concatenate a divisor of the heads (" + number(H) + "), got " + number(together) +
-           (options.concatenated ? "" : ", d_model / width of values");
+    return "grouped_average: expected to concatenate a divisor of the heads (" + number(H) + "), got " +
+           number(together) + (options.concatenated ? "" : ", d_model / width of values");
   return "";
 }
 
@@ -56,7 +56,8 @@ Tensor GroupedAverage::mix(const Tensor& z_BHTK, const HeadPlan&) {
   const auto share = static_cast<double>(together_) / static_cast<double>(shape_->original_heads);
   const auto weight_DCK = weight.unflatten(1, at::IntArrayRef{together_, shape_->value_width});
   if (relevance::flows())  // one map from the heads, one rule
-    return relevance::linear(z_BHTK.transpose(1, 2).flatten(2), (share * pick(weight_DCK, 1, places())).flatten(1), bias);
+    return relevance::linear(z_BHTK.transpose(1, 2).flatten(2), (share * pick(weight_DCK, 1, places())).flatten(1),
+                             bias);
   std::vector<Tensor> sums;
   std::vector<int64_t> filled;
   const auto heads = heads_by_place();

@@ -10,11 +10,12 @@ struct GroupedAverageOptions : Described<GroupedAverageOptions> {
   void describe(Fields& fields) override;
 };
 
-/// C heads at a time are concatenated and multiplied by one W_O, and the H / C products averaged          (2507.07694, PEAA)
+/// C heads at a time are concatenated and multiplied by one W_O, and the H / C products averaged          (2507.07694,
+/// PEAA)
 ///   y = C/H sum_g Concat(z_gC, ..., z_gC+C-1) W_O + b = C/H sum_h z_h W_O^(h mod C) + b,   W_O [D, C K_v]
-/// z_BHTK -> y_BTD. The average is made before the product, which costs what C heads cost. Heads keep their places when others
-/// are removed: the sum is over those that are left, H is the original number, and W_O stays whole.
-/// Throws ShapeError where grouped_average_problem() finds one.
+/// z_BHTK -> y_BTD. The average is made before the product, which costs what C heads cost. Heads keep their places when
+/// others are removed: the sum is over those that are left, H is the original number, and W_O stays whole. Throws
+/// ShapeError where grouped_average_problem() finds one.
 class GroupedAverage : public Mix {
  public:
   GroupedAverage(const GroupedAverageOptions& options, Shape shape);

@@ -33,7 +33,8 @@ void LowRankMix::draw(const std::function<at::Generator(const std::string&)>& ge
 
 Tensor LowRankMix::mix(const Tensor& z_BHTK, const HeadPlan& plan) {
   const auto z_BTHK = z_BHTK.transpose(1, 2).flatten(2);
-  if (relevance::flows()) return relevance::linear(z_BTHK, weight + scale_ * torch::matmul(up, down), bias);  // one map, one rule
+  if (relevance::flows())
+    return relevance::linear(z_BTHK, weight + scale_ * torch::matmul(up, down), bias);  // one map, one rule
   return Concatenate::mix(z_BHTK, plan) + scale_ * F::linear(F::linear(z_BTHK, down), up);
 }
 

@@ -11,9 +11,9 @@ struct LowRankMixOptions : Described<LowRankMixOptions> {
   void describe(Fields& fields) override;
 };
 
-/// y = Concat(z_1, ..., z_H) (W_O + scale A B) + b, A [HK_v, rank], B [rank, D], B = 0 at the start          (2106.09685, section 4.1)
-/// To be learned while all else is held fixed (rates with the factor 0): few numbers that change the output's matrix.
-/// z_BHTK -> y_BTD.
+/// y = Concat(z_1, ..., z_H) (W_O + scale A B) + b, A [HK_v, rank], B [rank, D], B = 0 at the start (2106.09685,
+/// section 4.1) To be learned while all else is held fixed (rates with the factor 0): few numbers that change the
+/// output's matrix. z_BHTK -> y_BTD.
 class LowRankMix : public Concatenate {
  public:
   LowRankMix(const LowRankMixOptions& options, Shape shape);

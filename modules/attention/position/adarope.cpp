@@ -24,11 +24,13 @@ void AdaRopeOptions::describe(Fields& fields) {
   fields.add("base", base, "longest wavelength at the start is 2 pi base positions").above(1);
   fields.add("learn", learn, "frequencies: that of each pair; base: one number a table; none: they stay RoPE's")
       .one_of({"frequencies", "base", "none"});
-  fields.add("share", share,
-             "whose frequencies they are: a key/value group's; a head's, where each has keys of its own; all heads' of "
-             "the layer; or all layers' of the model")
+  fields
+      .add("share", share,
+           "whose frequencies they are: a key/value group's; a head's, where each has keys of its own; all heads' of "
+           "the layer; or all layers' of the model")
       .one_of({"kv_head", "head", "layer", "model"});
-  fields.add("length_scale", length_scale, "learn a factor of each head's scores, and how it grows beyond train_length");
+  fields.add("length_scale", length_scale,
+             "learn a factor of each head's scores, and how it grows beyond train_length");
   fields.add("train_length", train_length, "L: length of the texts beyond which scores may grow")
       .at_least(1)
       .unit("tokens")
@@ -38,7 +40,8 @@ void AdaRopeOptions::describe(Fields& fields) {
 
 void AdaRopeOptions::rules(Problems& problems) const {
   if (train_length && !length_scale) problems.add("train_length", "has no effect without length_scale");
-  if (growth != 0 && !(length_scale && train_length)) problems.add("growth", "has no effect without length_scale and a train_length");
+  if (growth != 0 && !(length_scale && train_length))
+    problems.add("growth", "has no effect without length_scale and a train_length");
 }
 
 std::string adarope_problem(const AdaRopeOptions& options, int64_t K, bool shared_keys) {
@@ -51,7 +54,8 @@ std::string adarope_problem(const AdaRopeOptions& options, int64_t K, bool share
 
 AdaRope::AdaRope(const AdaRopeOptions& options, Shape shape) : options_(options), shape_(std::move(shape)) {
   if (shape_->cross)
-    throw ShapeError("position.adarope: expected a self-attention; a cross-attention's queries and keys share no positions");
+    throw ShapeError(
+        "position.adarope: expected a self-attention; a cross-attention's queries and keys share no positions");
   const auto K = shape_->head_width;
   const auto problem = adarope_problem(options_, K, shape_->G() != shape_->H());
   if (!problem.empty()) throw ShapeError("position." + problem);
@@ -61,7 +65,8 @@ AdaRope::AdaRope(const AdaRopeOptions& options, Shape shape) : options_(options)
     exponent = register_buffer("exponent", exponents(K).to(torch::get_default_dtype()));
   } else {
     const auto values = torch::zeros({tables, K / 2});
-    log_frequency = options_.learn == "none" ? register_buffer("log_frequency", values) : register_parameter("log_frequency", values);
+    log_frequency = options_.learn == "none" ? register_buffer("log_frequency", values)
+                                             : register_parameter("log_frequency", values);
   }
   if (options_.length_scale) {
     factor = register_parameter("factor", torch::zeros({shape_->H()}));
@@ -139,7 +144,8 @@ void adarope_rule(const AdaRopeOptions& options, const AttentionAround& around) 
         mixed && !options.one_table() && std::count(mixed->mix.begin(), mixed->mix.end(), "k") > 0)
       around.problem("share",
                      "adarope: expected layer or model beside mix_heads, whose keys are sums over heads: sums of keys "
-                     "that turn each at its own rate know no distance; got " + options.share);
+                     "that turn each at its own rate know no distance; got " +
+                         options.share);
 }
 
 }  // namespace headlab

@@ -20,16 +20,17 @@ struct AdaRopeOptions : Described<AdaRopeOptions> {
 /// Rotary positions whose frequencies, and factors of the scores, each head learns          (2607.19363)
 ///   pair i of head h turns by p exp(lambda_hi) at position p;   lambda_hi starts at -(2i/K) ln base, where it is RoPE
 ///   the score of a query at position p is multiplied by c_h (1 + a_h max(0, ln((p + 1) / L)))^2
-/// c starts at 1, a at `growth`, L is `train_length`; a = 0.1 is the temperature of YaRN (2309.00071, section 3.4). The factor
-/// depends on the query's place alone, so that tokens from a cache get what the whole text would give them. `learn` base: one
-/// number beta a table, lambda_i = -(2i/K) beta, which starts at ln base. The form of the factor is our reading.
-/// `share`: whose table it is. A cached key turns in one way only, so that all heads that read it share its table
-/// (kv_head, one a key/value group); head says the same where each head has keys of its own, and is refused elsewhere;
-/// layer: one for all heads of an attention; model: one for all attentions of the model, in encoder and decoder, that
-/// say so, with heads of one width and the same `learn` and `base`: one tensor, under a name in each of them (tied.h),
-/// whose gradient is the sum of theirs. An attention by itself has a table of its own; factors are always a head's.
-/// x_BHTK (H heads, or G groups of keys), positions [T], [B,T] or [B,H,T] -> x_BHTK, in the type of x; frequencies and angles are
-/// never of less than 32 bits. Throws ShapeError in a cross-attention and where adarope_problem() finds one.
+/// c starts at 1, a at `growth`, L is `train_length`; a = 0.1 is the temperature of YaRN (2309.00071, section 3.4). The
+/// factor depends on the query's place alone, so that tokens from a cache get what the whole text would give them.
+/// `learn` base: one number beta a table, lambda_i = -(2i/K) beta, which starts at ln base. The form of the factor is
+/// our reading. `share`: whose table it is. A cached key turns in one way only, so that all heads that read it share
+/// its table (kv_head, one a key/value group); head says the same where each head has keys of its own, and is refused
+/// elsewhere; layer: one for all heads of an attention; model: one for all attentions of the model, in encoder and
+/// decoder, that say so, with heads of one width and the same `learn` and `base`: one tensor, under a name in each of
+/// them (tied.h), whose gradient is the sum of theirs. An attention by itself has a table of its own; factors are
+/// always a head's. x_BHTK (H heads, or G groups of keys), positions [T], [B,T] or [B,H,T] -> x_BHTK, in the type of x;
+/// frequencies and angles are never of less than 32 bits. Throws ShapeError in a cross-attention and where
+/// adarope_problem() finds one.
 class AdaRope : public Position, public Initialised, public Tied {
  public:
   AdaRope(const AdaRopeOptions& options, Shape shape);

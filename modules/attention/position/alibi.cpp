@@ -26,7 +26,8 @@ std::vector<double> alibi_slopes(int64_t H) {
 
 Alibi::Alibi(const AlibiOptions& options, Shape shape) : options_(options), shape_(std::move(shape)) {
   if (shape_->cross)
-    throw ShapeError("position.alibi: expected a self-attention; a cross-attention's queries and keys share no positions");
+    throw ShapeError(
+        "position.alibi: expected a self-attention; a cross-attention's queries and keys share no positions");
   const auto values = start().to(torch::get_default_dtype());
   slope = options_.learned ? register_parameter("slope", values) : register_buffer("slope", values);
 }

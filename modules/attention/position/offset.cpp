@@ -9,10 +9,11 @@ namespace headlab {
 
 Offset::Offset(const OffsetOptions& options, Shape shape) {
   if (shape->cross)
-    throw ShapeError("position.offset: expected a self-attention; a cross-attention's queries and keys share no positions");
+    throw ShapeError(
+        "position.offset: expected a self-attention; a cross-attention's queries and keys share no positions");
   if (static_cast<int64_t>(options.offsets.size()) != shape->original_heads)
-    throw ShapeError("position.offset: expected an offset for each of " + std::to_string(shape->original_heads) + " heads, got " +
-                     std::to_string(options.offsets.size()));
+    throw ShapeError("position.offset: expected an offset for each of " + std::to_string(shape->original_heads) +
+                     " heads, got " + std::to_string(options.offsets.size()));
   std::vector<int64_t> of_heads;
   for (auto head : shape->heads) of_heads.push_back(options.offsets[static_cast<std::size_t>(head)]);
   offset = register_buffer("offset", torch::tensor(of_heads, torch::kLong));

@@ -7,7 +7,9 @@ namespace headlab {
 struct OffsetOptions : Described<OffsetOptions> {
   std::vector<int64_t> offsets;
   void describe(Fields& fields) override {
-    fields.add("offsets", offsets, "how far back each head looks, one number a head; negative: ahead").unit("tokens").required();
+    fields.add("offsets", offsets, "how far back each head looks, one number a head; negative: ahead")
+        .unit("tokens")
+        .required();
   }
 };
 
@@ -15,7 +17,8 @@ struct OffsetOptions : Described<OffsetOptions> {
 ///                                                                        (fixed patterns, 2002.10260, section 3)
 /// bias = 0 there and -inf elsewhere; a token without such a key gets zeros.
 /// q_pos [T] or [B,T], k_pos [S] or [B,S] -> bias [1,H,T,S] or [B,H,T,S].
-/// A removed head takes its offset with it. Throws ShapeError in a cross-attention and for another count than the heads'.
+/// A removed head takes its offset with it. Throws ShapeError in a cross-attention and for another count than the
+/// heads'.
 class Offset : public Position, public Initialised {
  public:
   Offset(const OffsetOptions& options, Shape shape);

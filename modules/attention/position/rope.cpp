@@ -18,15 +18,18 @@ int64_t rotated_width(const RopeOptions& options, int64_t K) {
 void RopeOptions::describe(Fields& fields) {
   fields.add("base", base, "longest wavelength is 2 pi base positions").above(1);
   fields.add("fraction", fraction, "share of a head's numbers that is rotated").above(0).at_most(1);
-  fields.add("scaling", scaling,
-             "for texts longer than those of training: positions divided by factor (linear), or a base so much larger that "
-             "the slowest pair turns factor times more slowly (ntk)")
+  fields
+      .add("scaling", scaling,
+           "for texts longer than those of training: positions divided by factor (linear), or a base so much larger "
+           "that "
+           "the slowest pair turns factor times more slowly (ntk)")
       .one_of({"none", "linear", "ntk"});
   fields.add("factor", factor, "how many times longer; for linear and ntk").at_least(1);
 }
 
 void RopeOptions::rules(Problems& problems) const {
-  if (scaling == "none" && factor != 1) problems.add("factor", "has no effect without a scaling; choose \"linear\" or \"ntk\"");
+  if (scaling == "none" && factor != 1)
+    problems.add("factor", "has no effect without a scaling; choose \"linear\" or \"ntk\"");
 }
 
 std::string rope_problem(const RopeOptions& options, int64_t K) {
@@ -34,7 +37,8 @@ std::string rope_problem(const RopeOptions& options, int64_t K) {
   const auto got = ", got " + std::to_string(K);
   if (options.fraction == 1 && K % 2 != 0) return "rope: expected an even head width" + got;
   if (R < 2) return "rope: expected a head width of which the fraction holds a pair" + got;
-  if (options.scaling == "ntk" && R < 4) return "rope: expected a head width of which two pairs are rotated, for ntk" + got;
+  if (options.scaling == "ntk" && R < 4)
+    return "rope: expected a head width of which two pairs are rotated, for ntk" + got;
   return "";
 }
 

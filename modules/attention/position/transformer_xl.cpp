@@ -14,7 +14,8 @@ std::string transformer_xl_problem(int64_t D) {
 
 TransformerXl::TransformerXl(const TransformerXlOptions& options, Shape shape) : shape_(std::move(shape)) {
   if (shape_->cross)
-    throw ShapeError("position.transformer_xl: expected a self-attention; a cross-attention's queries and keys share no positions");
+    throw ShapeError(
+        "position.transformer_xl: expected a self-attention; a cross-attention's queries and keys share no positions");
   const auto D = shape_->width, H = shape_->H(), K = shape_->head_width;
   const auto problem = transformer_xl_problem(D);
   if (!problem.empty()) throw ShapeError("position." + problem);
@@ -23,8 +24,9 @@ TransformerXl::TransformerXl(const TransformerXlOptions& options, Shape shape) :
     content_bias = register_parameter("content_bias", torch::zeros({H, K}));
     position_bias = register_parameter("position_bias", torch::zeros({H, K}));
   }
-  frequency = register_buffer("frequency", torch::pow(10000.0, torch::arange(0, D, 2, torch::kFloat64) / -static_cast<double>(D))
-                                               .to(torch::get_default_dtype()));
+  frequency = register_buffer("frequency",
+                              torch::pow(10000.0, torch::arange(0, D, 2, torch::kFloat64) / -static_cast<double>(D))
+                                  .to(torch::get_default_dtype()));
 }
 
 void TransformerXl::draw(const std::function<at::Generator(const std::string&)>& generator) {
@@ -39,8 +41,11 @@ Tensor TransformerXl::query(Tensor q_BHTK, const Tensor&) {
 }
 
 Tensor TransformerXl::bias(const Tensor& q_BHTK, const Tensor& q_pos, const Tensor& k_pos) {
-  const auto q = content_bias.defined() ? q_BHTK + (position_bias - content_bias).to(q_BHTK.scalar_type()).unsqueeze(1) : q_BHTK;
-  const auto a = torch::matmul(q, weight).to(at_least_float(q.scalar_type())).chunk(2, -1);  // sines' and cosines' parts, [B,H,T,D/2]
+  const auto q =
+      content_bias.defined() ? q_BHTK + (position_bias - content_bias).to(q_BHTK.scalar_type()).unsqueeze(1) : q_BHTK;
+  const auto a = torch::matmul(q, weight)
+                     .to(at_least_float(q.scalar_type()))
+                     .chunk(2, -1);  // sines' and cosines' parts, [B,H,T,D/2]
   const auto angles = [&](const Tensor& positions) {
     const auto of = positions.unsqueeze(-1).to(frequency.scalar_type()) * frequency;  // [T,D/2] or [B,T,D/2]
     return positions.dim() == 2 ? of.unsqueeze(1) : of;                               // one for all heads

@@ -13,7 +13,9 @@ namespace headlab {
 void CollaborativeOptions::describe(Fields& fields) {
   fields.add("content_bias", content_bias, "add to a key's scores what it says to each head, whatever the query");
   fields.add("bias", bias, "add a learned bias to values");
-  fields.add("init", init, "what heads make of the shared dimensions at the start: normal numbers, a block of ones each, or ones")
+  fields
+      .add("init", init,
+           "what heads make of the shared dimensions at the start: normal numbers, a block of ones each, or ones")
       .one_of({"normal", "blocks", "ones"});
   fields.add("deviation", deviation, "standard deviation of the normal numbers").above(0);
   fields.add("divide_by", divide_by, "what scores are divided by").above(0).means("absent: sqrt(head_width / heads)");
@@ -21,16 +23,19 @@ void CollaborativeOptions::describe(Fields& fields) {
 
 std::string collaborative_problem(const CollaborativeOptions& options, int64_t heads, int64_t head_width) {
   if (options.init != "blocks" || head_width % heads == 0) return {};
-  return "expected heads (" + std::to_string(heads) + ") to divide head_width, since each begins with a block of its own; got " +
-         std::to_string(head_width) + "; use init \"normal\", or another head_width";
+  return "expected heads (" + std::to_string(heads) +
+         ") to divide head_width, since each begins with a block of its own; got " + std::to_string(head_width) +
+         "; use init \"normal\", or another head_width";
 }
 
-Collaborative::Collaborative(const CollaborativeOptions& options, Shape shape) : options_(options), shape_(std::move(shape)) {
+Collaborative::Collaborative(const CollaborativeOptions& options, Shape shape)
+    : options_(options), shape_(std::move(shape)) {
   const auto problem = collaborative_problem(options, shape_->original_heads, shape_->head_width);
   if (!problem.empty()) throw ShapeError("project.init: " + problem);
   set_groups(*shape_, shape_->original_heads);
   const auto K = shape_->head_width, H = shape_->H(), values = shape_->G() * shape_->value_width;
-  divide_by_ = options.divide_by.value_or(std::sqrt(static_cast<double>(K) / static_cast<double>(shape_->original_heads)));
+  divide_by_ =
+      options.divide_by.value_or(std::sqrt(static_cast<double>(K) / static_cast<double>(shape_->original_heads)));
   query_weight = register_parameter("query_weight", torch::empty({K, shape_->width}));
   key_weight = register_parameter("key_weight", torch::empty({K, shape_->memory_width}));
   mix = register_parameter("mix", torch::empty({H, K}));
@@ -63,9 +68,8 @@ Tensor Collaborative::query(const Tensor& x_BTD, const HeadPlan&) {
 }
 
 std::vector<Tensor> Collaborative::remember(const Tensor& memory_BSD) {
-  std::vector<Tensor> stored{
-      relevance::linear(memory_BSD, key_weight).unsqueeze(1),
-      split_heads(relevance::linear(memory_BSD, value_weight, value_bias), shape_->value_width)};
+  std::vector<Tensor> stored{relevance::linear(memory_BSD, key_weight).unsqueeze(1),
+                             split_heads(relevance::linear(memory_BSD, value_weight, value_bias), shape_->value_width)};
   if (content.defined()) stored.push_back(relevance::linear(memory_BSD, content).transpose(1, 2).unsqueeze(-1));
   return stored;
 }

@@ -15,14 +15,17 @@
 namespace headlab {
 namespace {
 
-std::vector<int64_t> groups_of_each(const std::vector<int64_t>& map, const std::optional<int64_t>& groups, int64_t heads) {
+std::vector<int64_t> groups_of_each(const std::vector<int64_t>& map, const std::optional<int64_t>& groups,
+                                    int64_t heads) {
   if (!map.empty()) return map;
   std::vector<int64_t> contiguous;
   for (int64_t h = 0; h < heads; ++h) contiguous.push_back(groups ? h * *groups / heads : h);
   return contiguous;
 }
 
-int64_t group_count(const std::vector<int64_t>& map) { return map.empty() ? 0 : *std::max_element(map.begin(), map.end()) + 1; }
+int64_t group_count(const std::vector<int64_t>& map) {
+  return map.empty() ? 0 : *std::max_element(map.begin(), map.end()) + 1;
+}
 
 /// Those that occur, and where each stands among them.
 std::pair<std::vector<int64_t>, std::vector<int64_t>> compacted_units(const std::vector<int64_t>& units) {
@@ -42,36 +45,53 @@ bool one_each(const std::vector<int64_t>& unit_of) {
 }  // namespace
 
 void DecoupledProjectOptions::describe(Fields& fields) {
-  fields.add("k_map", k_map, "for each head the group whose keys it reads, from 0").at_least(0).means("empty: by k_groups");
-  fields.add("v_map", v_map, "for each head the group whose values it reads, from 0").at_least(0).means("empty: by v_groups");
-  fields.add("k_groups", k_groups, "groups of keys, heads in order").at_least(1).means("absent: by k_map, or keys for each head");
-  fields.add("v_groups", v_groups, "groups of values, heads in order").at_least(1).means("absent: by v_map, or values for each head");
+  fields.add("k_map", k_map, "for each head the group whose keys it reads, from 0")
+      .at_least(0)
+      .means("empty: by k_groups");
+  fields.add("v_map", v_map, "for each head the group whose values it reads, from 0")
+      .at_least(0)
+      .means("empty: by v_groups");
+  fields.add("k_groups", k_groups, "groups of keys, heads in order")
+      .at_least(1)
+      .means("absent: by k_map, or keys for each head");
+  fields.add("v_groups", v_groups, "groups of values, heads in order")
+      .at_least(1)
+      .means("absent: by v_map, or values for each head");
   fields.add("bias", bias, "add a learned bias to q, k and v");
 }
 
 void DecoupledProjectOptions::rules(Problems& problems) const {
-  const auto check = [&](const std::string& what, const std::vector<int64_t>& map, const std::optional<int64_t>& groups) {
+  const auto check = [&](const std::string& what, const std::vector<int64_t>& map,
+                         const std::optional<int64_t>& groups) {
     if (!map.empty() && groups)
       problems.add(what + "_groups", "expected either " + what + "_map or " + what + "_groups; leave one out");
     for (int64_t group = 0; group < group_count(map); ++group)
       if (std::count(map.begin(), map.end(), group) == 0)
-        problems.add(what + "_map", "expected a head for each group up to the largest (" + std::to_string(group_count(map) - 1) + "), got none for " +
+        problems.add(what + "_map", "expected a head for each group up to the largest (" +
+                                        std::to_string(group_count(map) - 1) + "), got none for " +
                                         std::to_string(group));
   };
   check("k", k_map, k_groups);
   check("v", v_map, v_groups);
 }
 
-std::vector<int64_t> DecoupledProjectOptions::keys_of(int64_t heads) const { return groups_of_each(k_map, k_groups, heads); }
-std::vector<int64_t> DecoupledProjectOptions::values_of(int64_t heads) const { return groups_of_each(v_map, v_groups, heads); }
+std::vector<int64_t> DecoupledProjectOptions::keys_of(int64_t heads) const {
+  return groups_of_each(k_map, k_groups, heads);
+}
+std::vector<int64_t> DecoupledProjectOptions::values_of(int64_t heads) const {
+  return groups_of_each(v_map, v_groups, heads);
+}
 
 std::vector<Problems::Problem> decoupled_problems(const DecoupledProjectOptions& options, int64_t heads) {
   std::vector<Problems::Problem> found;
-  const auto check = [&](const std::string& what, const std::vector<int64_t>& map, const std::optional<int64_t>& groups) {
+  const auto check = [&](const std::string& what, const std::vector<int64_t>& map,
+                         const std::optional<int64_t>& groups) {
     if (!map.empty() && static_cast<int64_t>(map.size()) != heads)
-      found.push_back({what + "_map", "expected a group for each of " + std::to_string(heads) + " heads, got " + std::to_string(map.size())});
+      found.push_back({what + "_map", "expected a group for each of " + std::to_string(heads) + " heads, got " +
+                                          std::to_string(map.size())});
     if (groups && *groups > heads)
-      found.push_back({what + "_groups", "expected at most the number of heads (" + std::to_string(heads) + "), got " + std::to_string(*groups)});
+      found.push_back({what + "_groups", "expected at most the number of heads (" + std::to_string(heads) + "), got " +
+                                             std::to_string(*groups)});
   };
   check("k", options.k_map, options.k_groups);
   check("v", options.v_map, options.v_groups);
@@ -80,7 +100,8 @@ std::vector<Problems::Problem> decoupled_problems(const DecoupledProjectOptions&
 
 DecoupledProject::DecoupledProject(const DecoupledProjectOptions& options, Shape shape) : shape_(std::move(shape)) {
   const auto H = shape_->original_heads;
-  for (const auto& problem : decoupled_problems(options, H)) throw ShapeError("project." + problem.field + ": " + problem.message);
+  for (const auto& problem : decoupled_problems(options, H))
+    throw ShapeError("project." + problem.field + ": " + problem.message);
   // Heads that read the same keys and values are one group; groups in the order of their keys, then values.
   const auto keys = options.keys_of(H), values = options.values_of(H);
   std::map<std::pair<int64_t, int64_t>, int64_t> pairs;
@@ -111,12 +132,15 @@ DecoupledProject::DecoupledProject(const DecoupledProjectOptions& options, Shape
     return std::pair{register_parameter(name + "_weight", torch::empty({count, width})), bias};
   };
   std::tie(query_weight, query_bias) = rows("query", shape_->H() * shape_->head_width, shape_->width);
-  std::tie(key_weight, key_bias) = rows("key", static_cast<int64_t>(keys_there.size()) * shape_->head_width, shape_->memory_width);
-  std::tie(value_weight, value_bias) = rows("value", static_cast<int64_t>(values_there.size()) * shape_->value_width, shape_->memory_width);
+  std::tie(key_weight, key_bias) =
+      rows("key", static_cast<int64_t>(keys_there.size()) * shape_->head_width, shape_->memory_width);
+  std::tie(value_weight, value_bias) =
+      rows("value", static_cast<int64_t>(values_there.size()) * shape_->value_width, shape_->memory_width);
 }
 
 void DecoupledProject::draw(const std::function<at::Generator(const std::string&)>& generator) {
-  // Each group's block counts as a matrix of its own fan, as if q, k and v were separate layers of a width for all heads.
+  // Each group's block counts as a matrix of its own fan, as if q, k and v were separate layers of a width for all
+  // heads.
   const auto H = shape_->original_heads;
   xavier_uniform(query_weight, shape_->width, H * shape_->head_width, generator("query_weight"));
   xavier_uniform(key_weight, shape_->memory_width, H * shape_->head_width, generator("key_weight"));
@@ -175,7 +199,8 @@ void DecoupledProject::keep(const std::vector<int64_t>& positions) {
 }
 
 int64_t DecoupledProject::flops(int64_t T, int64_t S, int64_t slots) const {
-  return 2 * T * shape_->width * slots * shape_->head_width + 2 * S * shape_->memory_width * (key_rows() + value_rows());
+  return 2 * T * shape_->width * slots * shape_->head_width +
+         2 * S * shape_->memory_width * (key_rows() + value_rows());
 }
 
 void decoupled_rule(const DecoupledProjectOptions& options, const AttentionAround& around) {

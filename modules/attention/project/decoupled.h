@@ -21,10 +21,10 @@ std::vector<Problems::Problem> decoupled_problems(const DecoupledProjectOptions&
 
 /// Heads share keys in n_k groups and values in n_v groups, each head choosing both by itself:          (2406.06567)
 ///   q_h = x W_Q^h,  k = y W_K^{k_map(h)},  v = y W_V^{v_map(h)}, with biases or without
-/// A cache keeps K n_k + K_v n_v numbers a token. Heads that read the same pair share one group of the shape, so that equal maps in
-/// order are grouped queries, kernel included. Where a key or value stands in several pairs, it is written to each after the cache,
-/// and positions act then. Removing heads removes the keys and the values that no head reads any more.
-/// x_BTD -> q_BHTK; memory_BSD -> stored k [B,n_k,S,K], v [B,n_v,S,K_v] -> k_BGSK, v_BGSK.
+/// A cache keeps K n_k + K_v n_v numbers a token. Heads that read the same pair share one group of the shape, so that
+/// equal maps in order are grouped queries, kernel included. Where a key or value stands in several pairs, it is
+/// written to each after the cache, and positions act then. Removing heads removes the keys and the values that no head
+/// reads any more. x_BTD -> q_BHTK; memory_BSD -> stored k [B,n_k,S,K], v [B,n_v,S,K_v] -> k_BGSK, v_BGSK.
 class DecoupledProject : public Project {
  public:
   /// Throws ShapeError for maps of another number of heads.
@@ -44,7 +44,8 @@ class DecoupledProject : public Project {
   int64_t key_rows() const { return key_weight.size(0); }
   int64_t value_rows() const { return value_weight.size(0); }
   Shape shape_;
-  std::vector<int64_t> key_of_, value_of_;  // for each group (position) of the shape: its keys and values among those that are there
+  std::vector<int64_t> key_of_,
+      value_of_;  // for each group (position) of the shape: its keys and values among those that are there
   Tensor query_weight, key_weight, value_weight;  // [HK, D], [n_k K, D_memory], [n_v K_v, D_memory]
   Tensor query_bias, key_bias, value_bias;
 };

@@ -23,12 +23,12 @@ class ExpertsProject : public Project {
 
  private:
   Shape shape_;
-  Tensor query_weight;                // [E, D, K]
-  Tensor key_weight, value_weight;    // [K, D_memory], [K_v, D_memory]
+  Tensor query_weight;              // [E, D, K]
+  Tensor key_weight, value_weight;  // [K, D_memory], [K_v, D_memory]
 };
 
-/// The product of a row with its expert's matrix, `per_row` choices a row; an expert that nobody chose is not multiplied.
-/// rows [N, I], chosen [N * per_row] (long), weight [E, I, O] -> [N * per_row, O].
+/// The product of a row with its expert's matrix, `per_row` choices a row; an expert that nobody chose is not
+/// multiplied. rows [N, I], chosen [N * per_row] (long), weight [E, I, O] -> [N * per_row, O].
 Tensor expert_product(const Tensor& rows, const Tensor& chosen, const Tensor& weight, int64_t per_row = 1);
 
 /// The project and the mix of experts and the gate route_experts go together: each asks, the first that is there tells.

@@ -7,7 +7,9 @@
 namespace headlab {
 
 void FuseGroupsOptions::describe(Fields& fields) {
-  fields.add("k_map", k_map, "for each head the group that its keys become one with").at_least(0).means("empty: one group of all");
+  fields.add("k_map", k_map, "for each head the group that its keys become one with")
+      .at_least(0)
+      .means("empty: one group of all");
   fields.add("v_map", v_map, "the same of values").at_least(0).means("empty: one group of all");
   fields.add("steps", steps, "optimiser steps until the rows of a group are to be equal").at_least(1).unit("steps");
   fields.add("lr_lambda", lr_lambda, "how fast the multipliers of the loss rise").at_least(0);
@@ -51,8 +53,8 @@ FuseGroups::FuseGroups(const FuseGroupsOptions& options, Shape shape) : options_
   // Original groups are numbered from 0; where groups are shared all stay, or none.
   const auto same = [&](const char* name, const std::vector<int64_t>& map) {
     if (G > 0 && !map.empty() && static_cast<int64_t>(map.size()) != G)
-      throw ShapeError(std::string("then.") + name + ": expected a fusion group for each of " + std::to_string(G) + " key/value heads, got " +
-                       std::to_string(map.size()));
+      throw ShapeError(std::string("then.") + name + ": expected a fusion group for each of " + std::to_string(G) +
+                       " key/value heads, got " + std::to_string(map.size()));
     return G > 0 ? same_fusion_group(map, G) : torch::empty({0, 0});
   };
   key_mix = register_parameter("key_mix", torch::empty({G, G}));

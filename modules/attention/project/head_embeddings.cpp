@@ -6,7 +6,9 @@
 namespace headlab {
 
 void HeadEmbeddingsOptions::describe(Fields& fields) {
-  fields.add("op", op, "what a head's vectors do to the shared query, key and value: add to them, or multiply them by 1 + vector")
+  fields
+      .add("op", op,
+           "what a head's vectors do to the shared query, key and value: add to them, or multiply them by 1 + vector")
       .one_of({"add", "mul"});
   fields.add("deviation", deviation, "standard deviation of the vectors at the start").at_least(0);
   fields.add("bias", bias, "add a learned bias to the shared query, key and value");
@@ -73,7 +75,9 @@ bool HeadEmbeddings::absorb(const std::vector<Tensor>& maps_qkv) {
     if (bias.defined()) bias.copy_(torch::matmul(bias, map));
     embedding.copy_(torch::matmul(embedding, map));
   };
-  const auto part = [&](const Tensor& bias, int64_t first, int64_t count) { return bias.defined() ? bias.narrow(0, first, count) : bias; };
+  const auto part = [&](const Tensor& bias, int64_t first, int64_t count) {
+    return bias.defined() ? bias.narrow(0, first, count) : bias;
+  };
   times(query_weight, query_bias, query_embedding, maps_qkv[0]);
   times(memory_weight.narrow(0, 0, K), part(memory_bias, 0, K), key_embedding, maps_qkv[1]);
   times(memory_weight.narrow(0, K, V), part(memory_bias, K, V), value_embedding, maps_qkv[2]);

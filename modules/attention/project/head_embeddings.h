@@ -14,13 +14,13 @@ struct HeadEmbeddingsOptions : Described<HeadEmbeddingsOptions> {
 /// One query, key and value for all heads, and for each head three vectors that make them its own          (2310.07911)
 ///   add   q_h = x W_Q + e^q_h          k_h = x W_K + e^k_h          v_h = x W_V + e^v_h
 ///   mul   q_h = x W_Q * (1 + e^q_h)    k_h = x W_K * (1 + e^k_h)    v_h = x W_V * (1 + e^v_h)
-/// W_Q, W_K [D,K], W_V [D,K_v] are those of a single head; e ~ N(0, deviation^2). With D = H K and K_v = K that is 3 H K^2 + 3 H K
-/// numbers (and 3 K with `bias`), where a projection for each head has 3 H^2 K^2.
+/// W_Q, W_K [D,K], W_V [D,K_v] are those of a single head; e ~ N(0, deviation^2). With D = H K and K_v = K that is 3 H
+/// K^2 + 3 H K numbers (and 3 K with `bias`), where a projection for each head has 3 H^2 K^2.
 ///
-/// A cache keeps the one key and value, K + K_v numbers a token, whatever the number of heads; vectors are added (or multiplied
-/// with) and positions turned after it. Without positions that turn keys, `add` has no use for e^k: it adds to a query's scores
-/// one number, which softmax takes away.
-/// x_BTD -> q_BHTK; memory_BSD -> k_B1SK, v_B1SK, read as k_BHSK, v_BHSK. Removed heads take their vectors with them.
+/// A cache keeps the one key and value, K + K_v numbers a token, whatever the number of heads; vectors are added (or
+/// multiplied with) and positions turned after it. Without positions that turn keys, `add` has no use for e^k: it adds
+/// to a query's scores one number, which softmax takes away. x_BTD -> q_BHTK; memory_BSD -> k_B1SK, v_B1SK, read as
+/// k_BHSK, v_BHSK. Removed heads take their vectors with them.
 class HeadEmbeddings : public Project {
  public:
   HeadEmbeddings(const HeadEmbeddingsOptions& options, Shape shape);

@@ -14,20 +14,26 @@ Tensor mapped(const Tensor& x, const Tensor& map_KK) { return map_KK.defined() ?
 }  // namespace
 
 void KnockingOptions::describe(Fields& fields) {
-  fields.add("kind", kind, "a matrix, a gated feed-forward, or the gate alone; the last two on values alone").one_of({"linear", "mlp", "gate"});
+  fields.add("kind", kind, "a matrix, a gated feed-forward, or the gate alone; the last two on values alone")
+      .one_of({"linear", "mlp", "gate"});
   fields.add("on", on, "what is mapped").one_of({"q", "k", "v"});
   fields.add("init", init, "as no change, or drawn").one_of({"identity", "random"});
-  fields.add("deviation", deviation, "of random maps' normally distributed entries").above(0).means("absent: Xavier-uniform");
+  fields.add("deviation", deviation, "of random maps' normally distributed entries")
+      .above(0)
+      .means("absent: Xavier-uniform");
 }
 
 void KnockingOptions::rules(Problems& problems) const {
   if (on.empty()) problems.add("on", "expected at least one of q, k, v");
   if (kind != "linear" && on != std::vector<std::string>{"v"})
-    problems.add("on", "expected [\"v\"] with kind " + kind + ", which is for values; a second adapter of kind linear can map q and k");
+    problems.add("on", "expected [\"v\"] with kind " + kind +
+                           ", which is for values; a second adapter of kind linear can map q and k");
 }
 
 Knocking::Knocking(const KnockingOptions& options, Shape shape) : options_(options), shape_(std::move(shape)) {
-  const auto matrix = [&](const char* name, int64_t width) { return register_parameter(name, torch::empty({width, width})); };
+  const auto matrix = [&](const char* name, int64_t width) {
+    return register_parameter(name, torch::empty({width, width}));
+  };
   const auto has = [&](const char* what) { return std::count(options_.on.begin(), options_.on.end(), what) > 0; };
   if (options_.kind == "linear") {
     if (has("q")) query_map = matrix("query_map", shape_->head_width);

@@ -17,10 +17,11 @@ struct KnockingOptions : Described<KnockingOptions> {
 ///   linear   x~_h = x_h T                                 x: q, k or v, each with a T of its own [K,K]
 ///   mlp      v~_g = 2 ((v_g W_up) o sigmoid(v_g W_gate)) W_down
 ///   gate     v~_g = 2 v_g o sigmoid(v_g W_gate)
-/// They start as no change (T, W_up, W_down identities, W_gate zeros) or at random. Linear maps are as much as a matrix of each head
-/// alone could be: they change how it is learned, and can be multiplied into the projection afterwards (maps()).
-/// A penalty that pulls weights to 0 (decay) pulls T away from the identity: leave them out of it by name ("*_map").
-/// q_BHTK -> q_BHTK; {k_BGSK, v_BGSK} -> the same shapes. For each of q, k, v K^2 parameters; an mlp has 3 K^2.
+/// They start as no change (T, W_up, W_down identities, W_gate zeros) or at random. Linear maps are as much as a matrix
+/// of each head alone could be: they change how it is learned, and can be multiplied into the projection afterwards
+/// (maps()). A penalty that pulls weights to 0 (decay) pulls T away from the identity: leave them out of it by name
+/// ("*_map"). q_BHTK -> q_BHTK; {k_BGSK, v_BGSK} -> the same shapes. For each of q, k, v K^2 parameters; an mlp has 3
+/// K^2.
 class Knocking : public Adapter {
  public:
   Knocking(const KnockingOptions& options, Shape shape);

@@ -29,7 +29,8 @@ Tensor MixHeads::mixed(const Tensor& x_BGSK, const Tensor& lambda_GH) const {
   }
   // [B,S,K,G] x [G,H]: the components are the innermost dimension of the product
   const auto components_last = x_BGSK.permute({0, 2, 3, 1});
-  const auto mixed = relevance::flows() ? relevance::linear(components_last, lambda_GH.t()) : torch::matmul(components_last, lambda_GH);
+  const auto mixed = relevance::flows() ? relevance::linear(components_last, lambda_GH.t())
+                                        : torch::matmul(components_last, lambda_GH);
   return mixed.permute({0, 3, 1, 2});
 }
 

@@ -6,15 +6,13 @@ namespace headlab {
 
 struct MixHeadsOptions : Described<MixHeadsOptions> {
   std::vector<std::string> mix{"k", "v"};
-  void describe(Fields& fields) override {
-    fields.add("mix", mix, "what is mixed across heads").one_of({"k", "v"});
-  }
+  void describe(Fields& fields) override { fields.add("mix", mix, "what is mixed across heads").one_of({"k", "v"}); }
 };
 
 /// k~_h = sum_c Lambda^K_{c,h} k_c;  v~_h = sum_c Lambda^V_{c,h} v_c         (2601.19611)
-/// The heads of the projection are the components c; with a grouped projection there are fewer components than heads, and
-/// the cache holds the components alone. Starts as what the projection alone would give: head h reads component of h.
-/// k_BGSK, v_BGSK -> k_BHSK, v_BHSK.
+/// The heads of the projection are the components c; with a grouped projection there are fewer components than heads,
+/// and the cache holds the components alone. Starts as what the projection alone would give: head h reads component of
+/// h. k_BGSK, v_BGSK -> k_BHSK, v_BHSK.
 class MixHeads : public Adapter {
  public:
   MixHeads(const MixHeadsOptions& options, Shape shape);

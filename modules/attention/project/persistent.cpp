@@ -9,14 +9,17 @@
 
 namespace headlab {
 
-Persistent::Persistent(const PersistentOptions& options, Shape shape) : vectors_(options.vectors), shape_(std::move(shape)) {
+Persistent::Persistent(const PersistentOptions& options, Shape shape)
+    : vectors_(options.vectors), shape_(std::move(shape)) {
   key = register_parameter("key", torch::empty({shape_->H(), vectors_, shape_->head_width}));
   value = register_parameter("value", torch::empty({shape_->H(), vectors_, shape_->value_width}));
 }
 
 void Persistent::draw(const std::function<at::Generator(const std::string&)>& generator) {
   const auto scale = 1 / std::sqrt(static_cast<double>(shape_->width));
-  const auto wide = [](const Tensor& like) { return torch::empty(like.sizes(), torch::kFloat64); };  // the same draws in any type
+  const auto wide = [](const Tensor& like) {
+    return torch::empty(like.sizes(), torch::kFloat64);
+  };  // the same draws in any type
   key.copy_(wide(key).uniform_(-scale, scale, generator("key")));
   value.copy_(wide(value).normal_(0, scale, generator("value")));
 }

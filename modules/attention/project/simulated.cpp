@@ -33,18 +33,20 @@ void SimulatedOptions::describe(Fields& fields) {
   fields.add("components", components, "heads that are projected; each has the width of values").at_least(1);
   fields.add("kernel", kernel, "numbers of a head that one number of a simulated head is made of; odd").at_least(1);
   fields.add("bias", bias, "add a learned bias to the components' q, k and v");
-  fields.add("cache", cache, "what a cache keeps: the components (raw), which costs less memory and more time, or the simulated heads")
+  fields
+      .add("cache", cache,
+           "what a cache keeps: the components (raw), which costs less memory and more time, or the simulated heads")
       .one_of({"raw", "simulated"});
 }
 
 void SimulatedOptions::rules(Problems& problems) const {
   if (kernel % 2 == 0)
-    problems.add("kernel", "expected an odd number, so that a head keeps its width, got " + std::to_string(kernel) + "; nearest: " +
-                               std::to_string(kernel - 1) + ", " + std::to_string(kernel + 1));
+    problems.add("kernel", "expected an odd number, so that a head keeps its width, got " + std::to_string(kernel) +
+                               "; nearest: " + std::to_string(kernel - 1) + ", " + std::to_string(kernel + 1));
 }
 
-HeadSimulation::HeadSimulation(int64_t components, int64_t component_width, int64_t heads, const std::vector<int64_t>& units,
-                               int64_t kernel, std::optional<int64_t> width)
+HeadSimulation::HeadSimulation(int64_t components, int64_t component_width, int64_t heads,
+                               const std::vector<int64_t>& units, int64_t kernel, std::optional<int64_t> width)
     : component_width_(component_width) {
   const auto add = [&](Tensor& weight, Tensor& bias, const std::string& name, std::vector<int64_t> shape) {
     weight = register_parameter(name, torch::empty(shape));
@@ -89,8 +91,10 @@ int64_t HeadSimulation::flops(int64_t T) const {
   return 2 * T * (component_width_ * (expand.numel() + refine.numel()) + refine.size(0) * of_width);
 }
 
-Simulated::Simulated(const SimulatedOptions& options, Shape shape) : raw_(options.cache == "raw"), shape_(std::move(shape)) {
-  if (options.kernel % 2 == 0) throw ShapeError("project.kernel: expected an odd number, got " + std::to_string(options.kernel));
+Simulated::Simulated(const SimulatedOptions& options, Shape shape)
+    : raw_(options.cache == "raw"), shape_(std::move(shape)) {
+  if (options.kernel % 2 == 0)
+    throw ShapeError("project.kernel: expected an odd number, got " + std::to_string(options.kernel));
   set_groups(*shape_, shape_->original_heads);
   of_components_ = std::make_shared<AttentionShape>(*shape_);
   of_components_->head_width = shape_->value_width;
@@ -101,8 +105,9 @@ Simulated::Simulated(const SimulatedOptions& options, Shape shape) : raw_(option
   plain.bias = options.bias;
   components = register_module("components", std::make_shared<StandardProject>(plain, of_components_));
   const auto heads = [&](const std::string& name, const std::vector<int64_t>& units, std::optional<int64_t> width) {
-    return register_module(name, std::make_shared<HeadSimulation>(options.components, shape_->value_width, shape_->original_heads,
-                                                                  units, options.kernel, width));
+    return register_module(
+        name, std::make_shared<HeadSimulation>(options.components, shape_->value_width, shape_->original_heads, units,
+                                               options.kernel, width));
   };
   query_heads = heads("query_heads", shape_->heads, shape_->head_width);
   key_heads = heads("key_heads", shape_->groups, shape_->head_width);
@@ -144,7 +149,8 @@ void Simulated::axes(HeadAxes axes) const {
 }
 
 int64_t Simulated::flops(int64_t T, int64_t S, int64_t) const {
-  return components->flops(T, S, of_components_->H()) + query_heads->flops(T) + key_heads->flops(S) + value_heads->flops(S);
+  return components->flops(T, S, of_components_->H()) + query_heads->flops(T) + key_heads->flops(S) +
+         value_heads->flops(S);
 }
 
 }  // namespace headlab

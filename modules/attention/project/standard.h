@@ -42,8 +42,8 @@ class StandardProject : public Project {
   int64_t value_rows() const { return shape_->G() * shape_->value_width; }
   std::vector<Tensor> split_memory(const Tensor& both) const;
   Shape shape_;
-  Tensor weight, bias;                                           // self: [HK + GK + GK_v, D]
-  Tensor query_weight, query_bias, memory_weight, memory_bias;   // cross: [HK, D] and [GK + GK_v, D_memory]
+  Tensor weight, bias;                                          // self: [HK + GK + GK_v, D]
+  Tensor query_weight, query_bias, memory_weight, memory_bias;  // cross: [HK, D] and [GK + GK_v, D_memory]
 };
 
 /// Grouped queries: heads h with equal floor(h G / H) share one key/value group          (2305.13245)

@@ -16,9 +16,11 @@ const Scores& scores() {
 const Catalogue& score_catalogue() { return scores().catalogue(); }
 
 const Normalisers& normalisers() {
-  static const Normalisers registry = Normalisers("normalise", "turns a row of scores into weights")
-                                          .entry<Softmax, NoOptions>("softmax", "exponentials over their sum", "1706.03762")
-                                          .entry<Sparsemax, NoOptions>("sparsemax", "the nearest point of the simplex: small weights are exactly 0", "1602.02068");
+  static const Normalisers registry =
+      Normalisers("normalise", "turns a row of scores into weights")
+          .entry<Softmax, NoOptions>("softmax", "exponentials over their sum", "1706.03762")
+          .entry<Sparsemax, NoOptions>("sparsemax", "the nearest point of the simplex: small weights are exactly 0",
+                                       "1602.02068");
   return registry;
 }
 const Catalogue& normalise_catalogue() { return normalisers().catalogue(); }

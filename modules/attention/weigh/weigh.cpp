@@ -60,7 +60,8 @@ Weigh::Weigh(const WeighOptions& options, Shape shape) : dropout_(options.dropou
 }
 
 bool Weigh::in_one_call(Site site, const Forward& run) const {
-  return score->factor() && normalise->is_softmax() && !run.wants(At::scores, site) && !run.wants(At::weights, site) && !relevance::flows();
+  return score->factor() && normalise->is_softmax() && !run.wants(At::scores, site) && !run.wants(At::weights, site) &&
+         !relevance::flows();
 }
 
 bool Weigh::fusable(Site site, const Forward& run, bool bias_learns) const {
@@ -70,7 +71,8 @@ bool Weigh::fusable(Site site, const Forward& run, bool bias_learns) const {
 Tensor places_of(const Tensor& x_BHNK) {
   const auto options = x_BHNK.options().dtype(torch::kLong).requires_grad(false);
   if (!recording()) return torch::arange(x_BHNK.size(2), options);
-  return torch::ones_like(x_BHNK.select(0, 0).select(0, 0).select(-1, 0)).to(torch::kLong).cumsum(0) - 1;  // names no device
+  return torch::ones_like(x_BHNK.select(0, 0).select(0, 0).select(-1, 0)).to(torch::kLong).cumsum(0) -
+         1;  // names no device
 }
 
 Tensor pick(const Tensor& x, int64_t dim, const std::vector<int64_t>& positions) {
@@ -133,28 +135,33 @@ Tensor visible(const Tensor& q_BHTK, const Tensor& keys_BGSK, const Visibility& 
 
 namespace {
 
-/// Stretches of `span` tokens, one beginning every `step`, of x_NPK (contiguous): [blocks, N, span, K], without a copy. Their
-/// gradients are added up where they overlap. P is a multiple of `step` and long enough.
+/// Stretches of `span` tokens, one beginning every `step`, of x_NPK (contiguous): [blocks, N, span, K], without a copy.
+/// Their gradients are added up where they overlap. P is a multiple of `step` and long enough.
 struct Stretches : torch::autograd::Function<Stretches> {
-  static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& x_NPK, int64_t blocks, int64_t step, int64_t span) {
+  static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& x_NPK, int64_t blocks, int64_t step,
+                        int64_t span) {
     const auto N = x_NPK.size(0), P = x_NPK.size(1), K = x_NPK.size(2);
     context->saved_data["P"] = P;
     context->saved_data["step"] = step;
     return x_NPK.as_strided({blocks, N, span, K}, {step * K, P * K, K, 1}, x_NPK.storage_offset());
   }
-  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context, torch::autograd::variable_list gradients) {
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 torch::autograd::variable_list gradients) {
     const auto& of_blocks = gradients[0];
     const auto P = context->saved_data["P"].toInt(), step = context->saved_data["step"].toInt();
     const auto blocks = of_blocks.size(0), N = of_blocks.size(1), span = of_blocks.size(2), K = of_blocks.size(3);
     auto sum_NPK = torch::zeros({N, P, K}, of_blocks.options());
     for (int64_t from = 0; from < span; from += step)
-      sum_NPK.narrow(1, from, blocks * step).unflatten(1, at::IntArrayRef{blocks, step}).add_(of_blocks.narrow(2, from, step).transpose(0, 1));
+      sum_NPK.narrow(1, from, blocks * step)
+          .unflatten(1, at::IntArrayRef{blocks, step})
+          .add_(of_blocks.narrow(2, from, step).transpose(0, 1));
     return {sum_NPK, Tensor(), Tensor(), Tensor()};
   }
 };
 
-/// How many queries of a windowed attention go together. Each block sees a window before it and itself, so that few mean few
-/// keys seen in vain, and many fewer copies of the keys' gradients; the fused kernel itself takes queries by 32.
+/// How many queries of a windowed attention go together. Each block sees a window before it and itself, so that few
+/// mean few keys seen in vain, and many fewer copies of the keys' gradients; the fused kernel itself takes queries
+/// by 32.
 int64_t block_length(int64_t window) { return std::max<int64_t>(32, window / 2 / 32 * 32); }
 
 }  // namespace
@@ -164,41 +171,53 @@ int64_t windowed_span(int64_t window, bool causal) {
   return before + step + (causal ? 0 : before);
 }
 
-Tensor windowed_attention(const Tensor& q_BHTK, const Tensor& k_BGSK, const Tensor& v_BGSK, const Visibility& see, int64_t window,
-                          double factor, int64_t ahead) {
+Tensor windowed_attention(const Tensor& q_BHTK, const Tensor& k_BGSK, const Tensor& v_BGSK, const Visibility& see,
+                          int64_t window, double factor, int64_t ahead) {
   if (see.key_mask_BS.defined() && q_BHTK.size(0) > 1) {  // each text hides keys of its own
     std::vector<Tensor> z;
     for (int64_t b = 0; b < q_BHTK.size(0); ++b) {
       auto of_row = see;
       of_row.key_mask_BS = see.key_mask_BS.size(0) == 1 ? see.key_mask_BS : see.key_mask_BS.narrow(0, b, 1);
-      z.push_back(windowed_attention(q_BHTK.narrow(0, b, 1), k_BGSK.narrow(0, b, 1), v_BGSK.narrow(0, b, 1), of_row, window, factor, ahead));
+      z.push_back(windowed_attention(q_BHTK.narrow(0, b, 1), k_BGSK.narrow(0, b, 1), v_BGSK.narrow(0, b, 1), of_row,
+                                     window, factor, ahead));
     }
     return torch::cat(z, 0);
   }
   if (q_BHTK.is_cpu() && ahead == 0 && q_BHTK.size(1) == k_BGSK.size(1) && k_BGSK.size(3) == v_BGSK.size(3))
-    return windowed_on_cpu(q_BHTK, k_BGSK, v_BGSK, see.key_mask_BS.defined() ? see.key_mask_BS[0] : Tensor(), see.causal, window, block_length(window), factor);
+    return windowed_on_cpu(q_BHTK, k_BGSK, v_BGSK, see.key_mask_BS.defined() ? see.key_mask_BS[0] : Tensor(),
+                           see.causal, window, block_length(window), factor);
   const auto B = q_BHTK.size(0), H = q_BHTK.size(1), T = q_BHTK.size(2);
   const auto step = block_length(window), before = (window + step - 1) / step * step, after = see.causal ? 0 : before;
   const auto blocks = (T + step - 1) / step, padding = blocks * step - T, span = windowed_span(window, see.causal);
-  // Block n has the queries from n step on, and sees the keys from n step - before on: what lies outside the text is padding.
-  // Texts and heads are one dimension, blocks the other.
-  const auto queries = (padding > 0 ? torch::constant_pad_nd(q_BHTK, {0, 0, 0, padding}) : q_BHTK).flatten(0, 1).unflatten(1, at::IntArrayRef{blocks, step}).transpose(0, 1);
+  // Block n has the queries from n step on, and sees the keys from n step - before on: what lies outside the text is
+  // padding. Texts and heads are one dimension, blocks the other.
+  const auto queries = (padding > 0 ? torch::constant_pad_nd(q_BHTK, {0, 0, 0, padding}) : q_BHTK)
+                           .flatten(0, 1)
+                           .unflatten(1, at::IntArrayRef{blocks, step})
+                           .transpose(0, 1);
   const auto seen_from_blocks = [&](const Tensor& x_BGSK) {
     const auto context = ahead > 0 ? x_BGSK.slice(2, ahead) : x_BGSK;
-    const auto stretches = Stretches::apply(torch::constant_pad_nd(context, {0, 0, before, padding + after}).flatten(0, 1).contiguous(), blocks, step, span);
+    const auto stretches =
+        Stretches::apply(torch::constant_pad_nd(context, {0, 0, before, padding + after}).flatten(0, 1).contiguous(),
+                         blocks, step, span);
     if (ahead == 0) return stretches;
-    return torch::cat({x_BGSK.narrow(2, 0, ahead).flatten(0, 1).unsqueeze(0).expand({blocks, -1, -1, -1}), stretches}, 2);
+    return torch::cat({x_BGSK.narrow(2, 0, ahead).flatten(0, 1).unsqueeze(0).expand({blocks, -1, -1, -1}), stretches},
+                      2);
   };
   const auto options = q_BHTK.options().dtype(torch::kLong).requires_grad(false);
-  const auto back = (torch::arange(step, options) + before).unsqueeze(1) - torch::arange(span, options);  // [step, span]
+  const auto back =
+      (torch::arange(step, options) + before).unsqueeze(1) - torch::arange(span, options);  // [step, span]
   const auto near = see.causal ? back.ge(0).logical_and(back.lt(window)) : back.abs().lt(window);
   const auto keys = see.key_mask_BS.defined() ? see.key_mask_BS : torch::ones({1, T}, options.dtype(torch::kBool));
-  const auto there = torch::constant_pad_nd(keys[0], {before, padding + after}).unfold(0, span, step).unsqueeze(1);  // [blocks, 1, span]
+  const auto there = torch::constant_pad_nd(keys[0], {before, padding + after})
+                         .unfold(0, span, step)
+                         .unsqueeze(1);  // [blocks, 1, span]
   HeadBlock block;
   block.q_BHTK = queries;
   block.k_BGSK = seen_from_blocks(k_BGSK);
   block.v_BGSK = seen_from_blocks(v_BGSK);
-  const auto z = one_call(block, after_seen(near.logical_and(there).unsqueeze(1), ahead), 0.0, false, factor);  // [blocks, B*H, step, K]
+  const auto z = one_call(block, after_seen(near.logical_and(there).unsqueeze(1), ahead), 0.0, false,
+                          factor);  // [blocks, B*H, step, K]
   const auto by_token = z.transpose(0, 1).reshape({B, H, blocks * step, v_BGSK.size(3)});
   return by_token.narrow(2, 0, T);
 }
@@ -211,19 +230,23 @@ Tensor Weigh::one_block(const HeadBlock& block, const AttentionCall& call, bool 
   if (places_alone && !see.key_mask_BS.defined() && see.causal && from_start && block.window == 0 && call.ahead == 0)
     return one_call(block, {}, dropout, true, factor);
   const auto T = block.q_BHTK.size(2);
-  if (places_alone && block.window > 0 && T > 2 * windowed_span(block.window, see.causal) && T == block.k_BGSK.size(2) - call.ahead && from_start && dropout == 0 && !recording())
+  if (places_alone && block.window > 0 && T > 2 * windowed_span(block.window, see.causal) &&
+      T == block.k_BGSK.size(2) - call.ahead && from_start && dropout == 0 && !recording())
     return windowed_attention(block.q_BHTK, block.k_BGSK, block.v_BGSK, see, block.window, factor, call.ahead);
   return one_call(block, visible_to(block, see, from_start, call.ahead), dropout, false, factor);
 }
 
-Tensor Weigh::forward(const Tensor& q_BHTK, const Tensor& k_BGSK, const Tensor& v_BGSK, const std::vector<int64_t>& group_of,
-                      const HeadPlan& plan, const Tensor& of_context, const AttentionCall& call, bool from_start) {
-  const auto bias = of_context.defined() && call.ahead > 0 ? torch::constant_pad_nd(of_context, {call.ahead, 0}) : of_context;
+Tensor Weigh::forward(const Tensor& q_BHTK, const Tensor& k_BGSK, const Tensor& v_BGSK,
+                      const std::vector<int64_t>& group_of, const HeadPlan& plan, const Tensor& of_context,
+                      const AttentionCall& call, bool from_start) {
+  const auto bias =
+      of_context.defined() && call.ahead > 0 ? torch::constant_pad_nd(of_context, {call.ahead, 0}) : of_context;
   auto blocks = cut_blocks(q_BHTK, k_BGSK, v_BGSK, group_of, plan.window_H);
   std::vector<int64_t> order;
   for (auto& block : blocks) {
     order.insert(order.end(), block.heads.begin(), block.heads.end());
-    if (bias.defined()) block.bias = bias.dim() < 3 || bias.size(-3) == 1 ? bias : pick(bias, bias.dim() - 3, block.heads);
+    if (bias.defined())
+      block.bias = bias.dim() < 3 || bias.size(-3) == 1 ? bias : pick(bias, bias.dim() - 3, block.heads);
     if (plan.allowed_BHTS.defined()) block.allowed = pick(plan.allowed_BHTS, 1, block.heads);
   }
   std::vector<int64_t> place(order.size());  // where head h stands in `order`

@@ -24,8 +24,8 @@ class Weigh : public torch::nn::Module {
  public:
   Weigh(const WeighOptions& options, Shape shape);
 
-  /// q_BHTK, k_BGSK, v_BGSK; group_of: for each head of q the group it reads. `from_start`: the queries are all S tokens.
-  /// Where call.ahead keys stand before the context's, `bias` is of the context's alone.
+  /// q_BHTK, k_BGSK, v_BGSK; group_of: for each head of q the group it reads. `from_start`: the queries are all S
+  /// tokens. Where call.ahead keys stand before the context's, `bias` is of the context's alone.
   Tensor forward(const Tensor& q_BHTK, const Tensor& k_BGSK, const Tensor& v_BGSK, const std::vector<int64_t>& group_of,
                  const HeadPlan& plan, const Tensor& bias, const AttentionCall& call, bool from_start);
 
@@ -57,17 +57,17 @@ Tensor pick(const Tensor& x, int64_t dim, const std::vector<int64_t>& positions)
 /// 0, 1, ... along the tokens of x_BHNK, long [N]; while recording without N as a number.
 Tensor places_of(const Tensor& x_BHNK);
 
-/// bool, broadcastable to [B,1,T,S], true: visible; undefined: everything is. The first `ahead` keys are not the context's, and
-/// always visible: of them `see` and the window say nothing.
+/// bool, broadcastable to [B,1,T,S], true: visible; undefined: everything is. The first `ahead` keys are not the
+/// context's, and always visible: of them `see` and the window say nothing.
 Tensor visible(const Tensor& q_BHTK, const Tensor& k_BGSK, const Visibility& see, int64_t window, bool from_start,
                int64_t ahead = 0);
 
-/// Attention to keys less than `window` away (causal: not after the query), by blocks of queries over the keys that one of them
-/// sees: O(T window K) where a mask costs O(T T K). q_BHTK, k_BGSK, v_BGSK with T = S -> z_BHTK; every block sees `ahead` more
-/// keys that stand before these.
-/// Of `see`, `causal` and `key_mask_BS` count; a query that sees no key gives zeros.
-Tensor windowed_attention(const Tensor& q_BHTK, const Tensor& k_BGSK, const Tensor& v_BGSK, const Visibility& see, int64_t window,
-                          double factor, int64_t ahead = 0);
+/// Attention to keys less than `window` away (causal: not after the query), by blocks of queries over the keys that one
+/// of them sees: O(T window K) where a mask costs O(T T K). q_BHTK, k_BGSK, v_BGSK with T = S -> z_BHTK; every block
+/// sees `ahead` more keys that stand before these. Of `see`, `causal` and `key_mask_BS` count; a query that sees no key
+/// gives zeros.
+Tensor windowed_attention(const Tensor& q_BHTK, const Tensor& k_BGSK, const Tensor& v_BGSK, const Visibility& see,
+                          int64_t window, double factor, int64_t ahead = 0);
 
 /// Keys that a block of it reads: what a text must be longer than, for blocks to pay.
 int64_t windowed_span(int64_t window, bool causal);

@@ -15,18 +15,21 @@ struct MatchOptions : ExerciseOptions<MatchOptions, Form::aligned> {
     fields.add("values", values, "different values").at_least(2);
     fields.add("length", length, "symbols of a text");
     fields.add("questions", questions, "share of the symbols that are questions").above(0).below(1);
-    fields.add("asked", asked, "value: that of a question's key; before: at each pair, the key of the symbol before; or both")
+    fields
+        .add("asked", asked,
+             "value: that of a question's key; before: at each pair, the key of the symbol before; or both")
         .one_of({"both", "value", "before"});
   }
   void rules(Problems& problems) const override {
     if (length.smallest() < 2)
-      problems.add("length", "expected at least 2 symbols, so that one stands before another; got " + std::to_string(length.smallest()));
+      problems.add("length", "expected at least 2 symbols, so that one stands before another; got " +
+                                 std::to_string(length.smallest()));
   }
 };
 
-/// k3=v5 k1=v0 k3? ...: pairs of a key and its value, which is the same all through a text, and questions, each for a key that
-/// stood before with its value. Of k3? the answer is v5, wherever k3=v5 stands; of a pair it is the key of the symbol just before:
-/// one is found by what it is, the other by where it stands.
+/// k3=v5 k1=v0 k3? ...: pairs of a key and its value, which is the same all through a text, and questions, each for a
+/// key that stood before with its value. Of k3? the answer is v5, wherever k3=v5 stands; of a pair it is the key of the
+/// symbol just before: one is found by what it is, the other by where it stands.
 class Match : public Exercise<MatchOptions> {
  public:
   explicit Match(const MatchOptions& options) : Exercise(options) {
@@ -49,15 +52,18 @@ class Match : public Exercise<MatchOptions> {
     auto before = GeneratedExample::none;
     for (auto left = options_.length.draw(random, test); left > 0; --left) {
       bool question = !stood.empty() && random.uniform() < options_.questions;
-      if (left == 1 && options_.asked != "both") question = options_.asked == "value";  // so that each text asks something
+      if (left == 1 && options_.asked != "both")
+        question = options_.asked == "value";  // so that each text asks something
       if (question) {
         before = stood[static_cast<std::size_t>(random.below(stood.size()))];
         example.read.push_back(question_ + before);
-        example.answer.push_back(options_.asked == "before" ? GeneratedExample::none : value_ + value_of[static_cast<std::size_t>(before)]);
+        example.answer.push_back(options_.asked == "before" ? GeneratedExample::none
+                                                            : value_ + value_of[static_cast<std::size_t>(before)]);
         continue;
       }
       const auto key = uniform_below(random, options_.keys);
-      example.read.push_back(pair_ + key * static_cast<int32_t>(options_.values) + value_of[static_cast<std::size_t>(key)]);
+      example.read.push_back(pair_ + key * static_cast<int32_t>(options_.values) +
+                             value_of[static_cast<std::size_t>(key)]);
       example.answer.push_back(options_.asked == "value" || before < 0 ? GeneratedExample::none : key_ + before);
       if (std::find(stood.begin(), stood.end(), key) == stood.end()) stood.push_back(key);
       before = key;

@@ -77,7 +77,7 @@ class Mixture : public Exercise<MixtureOptions> {
   struct Part {
     std::shared_ptr<Generator> generator;
     double until = 0, test_until = 0;  // cumulative weights
-    std::vector<int32_t> id;  // of each symbol of the part, its symbol here
+    std::vector<int32_t> id;           // of each symbol of the part, its symbol here
   };
   std::vector<Part> parts_;
 };

@@ -14,9 +14,11 @@ struct PairedRecallOptions : ExerciseOptions<PairedRecallOptions, Form::aligned>
   }
   void rules(Problems& problems) const override {
     if (pairs.largest() > keys)
-      problems.add("pairs", "expected at most keys (" + std::to_string(keys) + ") pairs, since no key stands twice; got " + std::to_string(pairs.largest()));
+      problems.add("pairs", "expected at most keys (" + std::to_string(keys) +
+                                ") pairs, since no key stands twice; got " + std::to_string(pairs.largest()));
     if (queries > pairs.smallest())
-      problems.add("queries", "expected at most the fewest pairs (" + std::to_string(pairs.smallest()) + "), got " + std::to_string(queries));
+      problems.add("queries", "expected at most the fewest pairs (" + std::to_string(pairs.smallest()) + "), got " +
+                                  std::to_string(queries));
   }
 };
 
@@ -57,7 +59,8 @@ class PairedRecall : public Exercise<PairedRecallOptions> {
 }  // namespace
 
 void add_paired_recall(Generators& all) {
-  all.entry<PairedRecall, PairedRecallOptions>("paired_recall", "values of keys that stood before, a key and its value one symbol", "2609.38832");
+  all.entry<PairedRecall, PairedRecallOptions>(
+      "paired_recall", "values of keys that stood before, a key and its value one symbol", "2609.38832");
 }
 
 }  // namespace headlab

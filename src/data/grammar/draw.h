@@ -12,7 +12,9 @@ namespace headlab::grammar {
 inline bool chance(Random& random, uint64_t percent) { return random.below(100) < percent; }
 
 template <class T>
-const T& pick(Random& random, const std::vector<T>& from) { return from[random.below(from.size())]; }
+const T& pick(Random& random, const std::vector<T>& from) {
+  return from[random.below(from.size())];
+}
 
 /// An index, drawn in proportion to its weight.
 inline std::size_t weighted(Random& random, const std::vector<std::size_t>& weights) {

@@ -60,7 +60,7 @@ class English {
   };
 
   struct Verbs {
-    std::vector<int> words;  // finite first
+    std::vector<int> words;     // finite first
     std::size_t adverb_at = 0;  // where an adverb of frequency goes
     int head = -1;
   };
@@ -128,9 +128,10 @@ class English {
       form = english::personal_pronoun(use == Use::subject, np.agreement, np.kind());
       lemma = english::personal_pronoun(true, np.agreement, np.kind());
     }
-    const int word = draft_.word(form, lemma, "PRON", {what},
-                                 gap ? "PronType=Rel" : number_feature(np.agreement) + "|Person=" +
-                                                            std::to_string(np.agreement.person) + "|PronType=Prs");
+    const int word = draft_.word(
+        form, lemma, "PRON", {what},
+        gap ? "PronType=Rel"
+            : number_feature(np.agreement) + "|Person=" + std::to_string(np.agreement.person) + "|PronType=Prs");
     if (np.antecedent != 0) {
       draft_.pronouns.push_back(
           {word, what, np.antecedent, gap ? PronounKind::relative : PronounKind::personal, np.agreement});
@@ -167,15 +168,16 @@ class English {
     const std::size_t determiners = before.size();
     for (std::size_t i = 0; i < np.adjectives.size(); ++i) {
       const std::string& adjective = adjectives()[static_cast<std::size_t>(np.adjectives[i])].en;
-      before.push_back(draft_.word(adjective, adjective, "ADJ",
-                                   {meaning(np.id, Part::adjective, static_cast<int>(i))}));
+      before.push_back(
+          draft_.word(adjective, adjective, "ADJ", {meaning(np.id, Part::adjective, static_cast<int>(i))}));
     }
     const int head = draft_.word(form, noun.en, "NOUN", {meaning(np.id, Part::noun)}, number_feature(np.agreement));
     const bool number = np.determiner == Determiner::two || np.determiner == Determiner::three;
     for (std::size_t i = 0; i < before.size(); ++i) {
-      const char* relation = i >= determiners ? "amod"
-                             : number         ? "nummod"
-                             : np.determiner == Determiner::possessive ? "nmod:poss" : "det";
+      const char* relation = i >= determiners                          ? "amod"
+                             : number                                  ? "nummod"
+                             : np.determiner == Determiner::possessive ? "nmod:poss"
+                                                                       : "det";
       draft_.attach(before[i], head, relation);
       core.children.push_back(draft_.leaf(before[i]));
     }
@@ -191,13 +193,20 @@ class English {
     };
     switch (np.determiner) {
       case Determiner::none:
-      case Determiner::owner: return -1;
-      case Determiner::definite: return word("the", "the", "DET");
-      case Determiner::indefinite: return word(english::indefinite(next), "a", "DET");
-      case Determiner::demonstrative: return word(np.agreement.plural ? "these" : "this", "this", "DET");
-      case Determiner::negative: return word("no", "no", "DET");
-      case Determiner::two: return word("two", "two", "NUM");
-      case Determiner::three: return word("three", "three", "NUM");
+      case Determiner::owner:
+        return -1;
+      case Determiner::definite:
+        return word("the", "the", "DET");
+      case Determiner::indefinite:
+        return word(english::indefinite(next), "a", "DET");
+      case Determiner::demonstrative:
+        return word(np.agreement.plural ? "these" : "this", "this", "DET");
+      case Determiner::negative:
+        return word("no", "no", "DET");
+      case Determiner::two:
+        return word("two", "two", "NUM");
+      case Determiner::three:
+        return word("three", "three", "NUM");
       case Determiner::possessive: {
         const std::string form = english::possessive(np.owner, np.owner_kind);
         const int index = draft_.word(form, form, "PRON", {what}, "Poss=Yes|PronType=Prs");
@@ -270,7 +279,7 @@ class English {
         form = lemma = "will";
       } else {
         lemma = link.verb->base;
-        form = i == 0 ? english::finite(*link.verb, past, subject)
+        form = i == 0       ? english::finite(*link.verb, past, subject)
                : participle ? link.verb->participle
                             : link.verb->base;
       }

@@ -10,8 +10,8 @@ using Type = NounPhrase::Type;
 enum class Order { verb_second, verb_final };
 
 std::string verb_features(const char* tense, const Agreement& subject) {
-  return std::string("Number=") + (subject.plural ? "Plur" : "Sing") + "|Person=" +
-         std::to_string(subject.person) + "|Tense=" + tense + "|VerbForm=Fin";
+  return std::string("Number=") + (subject.plural ? "Plur" : "Sing") + "|Person=" + std::to_string(subject.person) +
+         "|Tense=" + tense + "|VerbForm=Fin";
 }
 
 class German {
@@ -112,9 +112,9 @@ class German {
     const std::string form =
         gap ? german::relative_pronoun(c, np.agreement) : german::personal_pronoun(c, np.agreement);
     const std::string lemma = gap ? "der" : german::personal_pronoun(Case::nominative, np.agreement);
-    const std::string features = np.agreement.person == 3 ? german::features(c, np.agreement) + "|Person=3"
-                                                          : std::string("Number=") +
-                                                                (np.agreement.plural ? "Plur" : "Sing") + "|Person=1";
+    const std::string features = np.agreement.person == 3
+                                     ? german::features(c, np.agreement) + "|Person=3"
+                                     : std::string("Number=") + (np.agreement.plural ? "Plur" : "Sing") + "|Person=1";
     const int word = draft_.word(form, lemma, "PRON", {what}, features + (gap ? "|PronType=Rel" : "|PronType=Prs"));
     if (np.antecedent != 0) {
       draft_.pronouns.push_back(
@@ -131,10 +131,9 @@ class German {
     std::vector<int> adjectives_before;
     for (std::size_t i = 0; i < np.adjectives.size(); ++i) {
       const Adjective& adjective = adjectives()[static_cast<std::size_t>(np.adjectives[i])];
-      adjectives_before.push_back(draft_.word(adjective.stem + german::adjective_ending(kind, c, np.agreement),
-                                              adjective.de, "ADJ",
-                                              {meaning(np.id, Part::adjective, static_cast<int>(i))},
-                                              german::features(c, np.agreement)));
+      adjectives_before.push_back(
+          draft_.word(adjective.stem + german::adjective_ending(kind, c, np.agreement), adjective.de, "ADJ",
+                      {meaning(np.id, Part::adjective, static_cast<int>(i))}, german::features(c, np.agreement)));
     }
     const int head = draft_.word(german::noun(noun, c, np.agreement.plural), noun.de, "NOUN",
                                  {meaning(np.id, Part::noun)}, german::features(c, np.agreement));
@@ -142,7 +141,10 @@ class German {
       const bool owned = kind == Determiner::owner;
       const bool number = kind == Determiner::two || kind == Determiner::three;
       draft_.attach(determiner, head,
-                    owned ? "nmod:poss" : number ? "nummod" : kind == Determiner::possessive ? "det:poss" : "det");
+                    owned                            ? "nmod:poss"
+                    : number                         ? "nummod"
+                    : kind == Determiner::possessive ? "det:poss"
+                                                     : "det");
       core.children.push_back(draft_.leaf(determiner));
     }
     for (int adjective : adjectives_before) {
@@ -168,7 +170,8 @@ class German {
       return draft_.word("kein" + german::mixed_determiner_ending(c, of), "kein", "DET", meanings, features);
     }
     switch (np.determiner) {
-      case Determiner::none: return -1;
+      case Determiner::none:
+        return -1;
       case Determiner::definite:
         if (!np.possessor.empty()) return draft_.word(german::article(c, of), "der", "DET", {}, features);
         return draft_.word(german::article(c, of), "der", "DET", {what}, features);
@@ -180,15 +183,17 @@ class German {
         return draft_.word("kein" + german::mixed_determiner_ending(c, of), "kein", "DET", {what}, features);
       case Determiner::possessive: {
         const std::string stem = german::possessive_stem(np.owner);
-        const int word = draft_.word(stem + german::mixed_determiner_ending(c, of), stem, "DET", {what},
-                                     features + "|Poss=Yes");
+        const int word =
+            draft_.word(stem + german::mixed_determiner_ending(c, of), stem, "DET", {what}, features + "|Poss=Yes");
         if (np.antecedent != 0) {
           draft_.pronouns.push_back({word, what, np.antecedent, PronounKind::possessive, np.owner});
         }
         return word;
       }
-      case Determiner::two: return draft_.word("zwei", "zwei", "NUM", {what});
-      case Determiner::three: return draft_.word("drei", "drei", "NUM", {what});
+      case Determiner::two:
+        return draft_.word("zwei", "zwei", "NUM", {what});
+      case Determiner::three:
+        return draft_.word("drei", "drei", "NUM", {what});
       case Determiner::owner: {
         const std::string& name = names()[static_cast<std::size_t>(np.owner_name)].form;
         return draft_.word(name + "s", name, "PROPN", {meaning(np.id, Part::possessor)}, "Case=Gen");
@@ -278,8 +283,7 @@ class German {
 
     std::vector<Tree> front, middle, behind;  // before the finite verb (or first), between the brackets, after them
     const bool main = order == Order::verb_second;
-    const bool subject_first =
-        main && !c.question && !c.object_first && c.front == Clause::Front::subject;
+    const bool subject_first = main && !c.question && !c.object_first && c.front == Clause::Front::subject;
 
     if (!c.subject.empty()) {
       const Phrase subject = noun_phrase(c.subject.front(), Case::nominative);
@@ -332,8 +336,8 @@ class German {
       const Preposition& preposition = prepositions()[static_cast<std::size_t>(c.phrases[i].preposition)];
       const Phrase phrase = prepositional(preposition.de, c.phrases[i].noun_phrase, preposition.governs);
       draft_.attach(phrase.head, head, "obl");
-      const bool first = c.phrases[i].noun_phrase.type == Type::gap ||
-                         (main && i == 0 && c.front == Clause::Front::phrase);
+      const bool first =
+          c.phrases[i].noun_phrase.type == Type::gap || (main && i == 0 && c.front == Clause::Front::phrase);
       (first ? front : phrases).push_back(phrase.tree);
     }
     middle.insert(middle.end(), phrases.begin(), phrases.end());

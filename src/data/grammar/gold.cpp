@@ -32,9 +32,9 @@ void remove(Tree& tree, const std::set<int>& words) {
 struct Side {
   Draft draft;
   Tree tree;
-  std::vector<int> order;        // word of each position
-  std::map<int, int> position;   // of each word
-  std::map<int, Span> phrases;   // of each noun phrase's id
+  std::vector<int> order;       // word of each position
+  std::map<int, int> position;  // of each word
+  std::map<int, Span> phrases;  // of each noun phrase's id
   GoldSentence gold;
   std::string text;
 
@@ -103,9 +103,12 @@ Side finish_side(Phrase (*linearise)(Draft&, const Utterance&), const Utterance&
 
 std::string label(const PronounNote& note) {
   switch (note.kind) {
-    case PronounKind::personal: return german::personal_pronoun(Case::nominative, note.agreement);
-    case PronounKind::possessive: return german::possessive_stem(note.agreement);
-    case PronounKind::relative: return german::relative_pronoun(Case::nominative, note.agreement);
+    case PronounKind::personal:
+      return german::personal_pronoun(Case::nominative, note.agreement);
+    case PronounKind::possessive:
+      return german::possessive_stem(note.agreement);
+    case PronounKind::relative:
+      return german::relative_pronoun(Case::nominative, note.agreement);
   }
   throw std::logic_error("a pronoun of no kind");
 }
@@ -208,9 +211,8 @@ Example finish(const Utterance& utterance) {
   for (std::size_t i = 0; i < source.order.size(); ++i) {
     for (std::size_t j = 0; j < target.order.size(); ++j) {
       const auto &a = source.word(i).meanings, &b = target.word(j).meanings;
-      const bool shared = std::any_of(a.begin(), a.end(), [&](Meaning what) {
-        return std::find(b.begin(), b.end(), what) != b.end();
-      });
+      const bool shared =
+          std::any_of(a.begin(), a.end(), [&](Meaning what) { return std::find(b.begin(), b.end(), what) != b.end(); });
       if (shared) example.alignment.emplace_back(static_cast<int>(i), static_cast<int>(j));
     }
   }

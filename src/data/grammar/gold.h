@@ -39,9 +39,9 @@ enum class PronounKind { personal, possessive, relative };
 /// antecedent's German noun.
 struct Pronoun {
   PronounKind kind = PronounKind::personal;
-  int source = 0, target = 0;  // token indices
+  int source = 0, target = 0;                 // token indices
   Span source_antecedent, target_antecedent;  // without the antecedent's relative clause
-  char gender = 'n';  // of the German antecedent: m, f, n
+  char gender = 'n';                          // of the German antecedent: m, f, n
   bool plural = false;
   std::string label;
 };

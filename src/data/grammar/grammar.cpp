@@ -5,8 +5,8 @@
 #include <unordered_set>
 
 #include "modules/base/error.h"
-#include "src/data/grammar/combinations.h"
 #include "modules/base/random.h"
+#include "src/data/grammar/combinations.h"
 #include "src/data/grammar/sample.h"
 #include "src/data/grammar/tree.h"
 

@@ -11,9 +11,9 @@ namespace headlab::grammar {
 /// A small English-German grammar, written by hand, that writes parallel text with gold annotation. The same options
 /// give the same bytes on every platform.
 struct GrammarOptions : Described<GrammarOptions> {
-  int64_t train = 12000;    // pairs
-  int64_t valid = 500;      // pairs
-  int64_t test = 500;       // pairs
+  int64_t train = 12000;  // pairs
+  int64_t valid = 500;    // pairs
+  int64_t test = 500;     // pairs
   int64_t seed = 1;
   int64_t held_out = 10;    // percent of the word combinations that are kept out of train and valid
   int64_t max_tokens = 20;  // of the English side, punctuation included
@@ -27,8 +27,8 @@ struct Split {
 
 struct Corpus {
   GrammarOptions options;
-  std::vector<Split> splits;              // train, valid, test
-  std::vector<std::string> held_out;      // every combination kept out of train and valid, sorted
+  std::vector<Split> splits;                          // train, valid, test
+  std::vector<std::string> held_out;                  // every combination kept out of train and valid, sorted
   const Split& split(const std::string& name) const;  // throws UsageError for an unknown name
 };
 

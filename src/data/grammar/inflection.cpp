@@ -73,14 +73,17 @@ std::string adjective_ending(Determiner after, Case c, const Agreement& of) {
       {{"er", "e", "es", "e"}, {"en", "e", "es", "e"}, {"em", "er", "em", "en"}, {"en", "er", "en", "er"}}};
   switch (after) {
     case Determiner::definite:
-    case Determiner::demonstrative: return look_up(weak, c, of);
+    case Determiner::demonstrative:
+      return look_up(weak, c, of);
     case Determiner::indefinite:
     case Determiner::negative:
-    case Determiner::possessive: return look_up(mixed, c, of);
+    case Determiner::possessive:
+      return look_up(mixed, c, of);
     case Determiner::none:
     case Determiner::two:
     case Determiner::three:
-    case Determiner::owner: return look_up(strong, c, of);
+    case Determiner::owner:
+      return look_up(strong, c, of);
   }
   return "";
 }
@@ -96,8 +99,8 @@ std::string noun(const Noun& noun, Case c, bool plural) {
 
 std::string contraction(const std::string& preposition, const std::string& article) {
   static const std::map<std::pair<std::string, std::string>, std::string> table = {
-      {{"in", "dem"}, "im"},   {{"in", "das"}, "ins"},  {{"an", "dem"}, "am"},   {{"an", "das"}, "ans"},
-      {{"zu", "dem"}, "zum"},  {{"zu", "der"}, "zur"},  {{"von", "dem"}, "vom"},
+      {{"in", "dem"}, "im"},  {{"in", "das"}, "ins"}, {{"an", "dem"}, "am"},   {{"an", "das"}, "ans"},
+      {{"zu", "dem"}, "zum"}, {{"zu", "der"}, "zur"}, {{"von", "dem"}, "vom"},
   };
   const auto found = table.find({preposition, article});
   return found == table.end() ? "" : found->second;
@@ -122,9 +125,7 @@ std::string modal(const Modal& modal, Tense tense, const Agreement& subject) {
   return subject.plural ? modal.de : modal.de_singular;
 }
 
-std::string haben(const Agreement& subject) {
-  return subject.plural ? "haben" : subject.person == 1 ? "habe" : "hat";
-}
+std::string haben(const Agreement& subject) { return subject.plural ? "haben" : subject.person == 1 ? "habe" : "hat"; }
 
 std::string sein(const Agreement& subject) { return subject.plural ? "sind" : subject.person == 1 ? "bin" : "ist"; }
 
@@ -135,8 +136,8 @@ std::string werden(const Agreement& subject) {
 std::string features(Case c, const Agreement& of) {
   static const std::array<const char*, 4> cases = {"Nom", "Acc", "Dat", "Gen"};
   static const std::array<const char*, 3> genders = {"Masc", "Fem", "Neut"};
-  return std::string("Case=") + cases[static_cast<std::size_t>(c)] + "|Gender=" +
-         genders[static_cast<std::size_t>(of.gender)] + "|Number=" + (of.plural ? "Plur" : "Sing");
+  return std::string("Case=") + cases[static_cast<std::size_t>(c)] +
+         "|Gender=" + genders[static_cast<std::size_t>(of.gender)] + "|Number=" + (of.plural ? "Plur" : "Sing");
 }
 
 }  // namespace german

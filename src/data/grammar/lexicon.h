@@ -17,7 +17,7 @@ enum Kind : uint32_t {
   reading = 1 << 3,
   clothing = 1 << 4,
   object = 1 << 5,
-  opening = 1 << 6,    // doors and windows
+  opening = 1 << 6,  // doors and windows
   vehicle = 1 << 7,
   furniture = 1 << 8,  // one may be on or under it
   way = 1 << 9,        // streets and bridges
@@ -79,9 +79,9 @@ struct Verb {
 };
 
 struct Modal {
-  std::string en, en_third, en_past;          // affirmative: "must", "must", "had to" (words apart by spaces)
-  std::string plain, plain_third, plain_past; // with "do": "have to"; empty: the modal negates and inverts by itself
-  std::string de, de_singular, de_past;       // infinitive, ich/er form, past; English without a past: present only
+  std::string en, en_third, en_past;           // affirmative: "must", "must", "had to" (words apart by spaces)
+  std::string plain, plain_third, plain_past;  // with "do": "have to"; empty: the modal negates and inverts by itself
+  std::string de, de_singular, de_past;        // infinitive, ich/er form, past; English without a past: present only
 };
 
 enum class AdverbKind { time, frequency, manner, here };

@@ -25,15 +25,14 @@ bool fits(const NounPhrase& np, Kinds kinds) {
   return (np.kind() & kinds) != 0;
 }
 
-
 /// What a clause must be before the rest of it is drawn.
 struct Plan {
   Tense tense = Tense::present;
   bool embedded = false;  // verb-final in German, or the second part of a line: plainer
   bool modal = true, negation = true, adverb = true, phrase = true;
-  std::vector<Frame> frames;          // empty: all but sentential
+  std::vector<Frame> frames;                // empty: all but sentential
   std::vector<NounPhrase> subject, object;  // given ones
-  std::vector<int> predicate;         // given adjectives: the clause says "is ..."
+  std::vector<int> predicate;               // given adjectives: the clause says "is ..."
 };
 
 enum class Role { subject, object, recipient, phrase };
@@ -44,8 +43,8 @@ class Sampler {
 
   Utterance utterance() {
     using Make = Utterance (Sampler::*)();
-    static const std::vector<Make> kinds = {&Sampler::plain,      &Sampler::question,      &Sampler::passive,
-                                            &Sampler::joined,     &Sampler::with_complement, &Sampler::two_sentences,
+    static const std::vector<Make> kinds = {&Sampler::plain,       &Sampler::question,        &Sampler::passive,
+                                            &Sampler::joined,      &Sampler::with_complement, &Sampler::two_sentences,
                                             &Sampler::coordinated, &Sampler::shared};
     static const std::vector<std::size_t> weights = {36, 6, 9, 18, 8, 11, 7, 5};
     return (this->*kinds[weighted(random_, weights)])();
@@ -81,8 +80,8 @@ class Sampler {
 
   void determine(NounPhrase& np, Role role, bool plain) {
     using enum Determiner;
-    static const std::vector<Determiner> kinds = {definite, indefinite, demonstrative, possessive, two,
-                                                  three,    owner,      definite /* with a possessor */, negative};
+    static const std::vector<Determiner> kinds = {
+        definite, indefinite, demonstrative, possessive, two, three, owner, definite /* with a possessor */, negative};
     std::vector<std::size_t> weights = {46, 20, 10, 8, 3, 3, 4, 4, 3};
     if (role == Role::phrase) weights = {70, 10, 8, 8, 0, 0, 4, 0, 0};
     if (!np.agreement.plural) weights[4] = weights[5] = 0;
@@ -225,7 +224,7 @@ class Sampler {
   // Clauses.
 
   int pick_verb(const Plan& plan) {
-    static const std::vector<Frame> frames = {Frame::intransitive, Frame::accusative,   Frame::dative,
+    static const std::vector<Frame> frames = {Frame::intransitive,  Frame::accusative,   Frame::dative,
                                               Frame::prepositional, Frame::ditransitive, Frame::motion,
                                               Frame::copula};
     static const std::vector<std::size_t> weights = {18, 40, 8, 9, 9, 7, 12};
@@ -267,8 +266,8 @@ class Sampler {
       Plan plain = plan;
       plain.embedded = true;
       c.recipient.push_back(noun_phrase(person, Role::recipient, plain));
-      c.recipient_last = c.object.front().type == Type::pronoun ||
-                         (c.recipient.front().type != Type::pronoun && chance(random_, 40));
+      c.recipient_last =
+          c.object.front().type == Type::pronoun || (c.recipient.front().type != Type::pronoun && chance(random_, 40));
     }
     if (verb.frame == Frame::copula) {
       c.predicate = plan.predicate;

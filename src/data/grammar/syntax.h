@@ -17,7 +17,7 @@ struct NounPhrase {
 
   int id = 0;
   Type type = Type::noun;
-  int word = -1;  // noun or name; of a pronoun or a gap: its antecedent's
+  int word = -1;         // noun or name; of a pronoun or a gap: its antecedent's
   bool of_name = false;  // word of a pronoun is a name
   Agreement agreement;
   int antecedent = 0;  // id of a pronoun's, a gap's or a possessive's antecedent; 0: none ("I", "my")
@@ -51,7 +51,7 @@ struct Clause {
   int modal = -1;
   bool negated = false;
   bool question = false;
-  bool object_first = false;  // an English passive with "by", a German clause that begins with its object
+  bool object_first = false;    // an English passive with "by", a German clause that begins with its object
   bool recipient_last = false;  // English "gives the ball to the woman"; German has one order
   Front front = Front::subject;
   std::vector<NounPhrase> subject;  // empty in the second part of a coordination that shares it

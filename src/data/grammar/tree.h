@@ -12,8 +12,23 @@ namespace headlab::grammar {
 /// What a token expresses: a part of an abstract node. Tokens of the two sides that share a meaning are aligned.
 using Meaning = int;
 enum class Part {
-  determiner, noun, possessor, conjunction, preposition, verb, tense, modal, negation, adverb, subordinator, complement,
-  punctuation, comma, predicate, /* and one more */ adjective = 16, /* and more */ parts = 20
+  determiner,
+  noun,
+  possessor,
+  conjunction,
+  preposition,
+  verb,
+  tense,
+  modal,
+  negation,
+  adverb,
+  subordinator,
+  complement,
+  punctuation,
+  comma,
+  predicate,
+  /* and one more */ adjective = 16,
+  /* and more */ parts = 20
 };
 inline Meaning meaning(int id, Part part, int index = 0) {
   return id * static_cast<int>(Part::parts) + static_cast<int>(part) + index;

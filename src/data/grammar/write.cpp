@@ -30,8 +30,16 @@ std::string conllu(const std::string& text, const GoldSentence& gold, const std:
   for (std::size_t i = 0; i < gold.tokens.size(); ++i) {
     const GoldToken& token = gold.tokens[i];
     const bool joined = i + 1 < gold.tokens.size() && !gold.tokens[i + 1].space_before;
-    const std::string fields[] = {std::to_string(i + 1), token.form, token.lemma, token.pos, "_", token.features,
-                                  std::to_string(token.head + 1), token.relation, "_", joined ? "SpaceAfter=No" : "_"};
+    const std::string fields[] = {std::to_string(i + 1),
+                                  token.form,
+                                  token.lemma,
+                                  token.pos,
+                                  "_",
+                                  token.features,
+                                  std::to_string(token.head + 1),
+                                  token.relation,
+                                  "_",
+                                  joined ? "SpaceAfter=No" : "_"};
     for (const std::string& field : fields) out += (&field == fields ? "" : "\t") + field;
     out += "\n";
   }
@@ -45,11 +53,11 @@ std::string coreference(const Example& example) {
   std::string text = "{\"pronouns\": [";
   for (const Pronoun& p : example.pronouns) {
     if (&p != &example.pronouns.front()) text += ", ";
-    text += std::string("{\"kind\": \"") + kinds[static_cast<std::size_t>(p.kind)] + "\", \"source\": " +
-            std::to_string(p.source) + ", \"target\": " + std::to_string(p.target) + ", \"source_antecedent\": " +
-            span(p.source_antecedent) + ", \"target_antecedent\": " + span(p.target_antecedent) + ", \"gender\": \"" +
-            p.gender + "\", \"number\": \"" + (p.plural ? "plural" : "singular") + "\", \"label\": \"" + p.label +
-            "\"}";
+    text += std::string("{\"kind\": \"") + kinds[static_cast<std::size_t>(p.kind)] +
+            "\", \"source\": " + std::to_string(p.source) + ", \"target\": " + std::to_string(p.target) +
+            ", \"source_antecedent\": " + span(p.source_antecedent) +
+            ", \"target_antecedent\": " + span(p.target_antecedent) + ", \"gender\": \"" + p.gender +
+            "\", \"number\": \"" + (p.plural ? "plural" : "singular") + "\", \"label\": \"" + p.label + "\"}";
   }
   return text + "]}";
 }
@@ -88,9 +96,10 @@ void write(const Corpus& corpus, const std::string& directory) {
   write_file_atomically(folder / "held_out.txt", held_out);
   const GrammarOptions& o = corpus.options;
   write_file_atomically(folder / "grammar.json",
-             "{\"train\": " + std::to_string(o.train) + ", \"valid\": " + std::to_string(o.valid) + ", \"test\": " +
-                 std::to_string(o.test) + ", \"seed\": " + std::to_string(o.seed) + ", \"held_out\": " +
-                 std::to_string(o.held_out) + ", \"max_tokens\": " + std::to_string(o.max_tokens) + "}\n");
+                        "{\"train\": " + std::to_string(o.train) + ", \"valid\": " + std::to_string(o.valid) +
+                            ", \"test\": " + std::to_string(o.test) + ", \"seed\": " + std::to_string(o.seed) +
+                            ", \"held_out\": " + std::to_string(o.held_out) +
+                            ", \"max_tokens\": " + std::to_string(o.max_tokens) + "}\n");
 }
 
 }  // namespace headlab::grammar

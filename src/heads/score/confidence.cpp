@@ -33,9 +33,7 @@ Tensor counting(const Tensor& ids, const Tensor& mask, int64_t eos) {
 
 }  // namespace
 
-void ConfidenceOptions::describe(Fields& fields) {
-  describe_examples(fields);
-}
+void ConfidenceOptions::describe(Fields& fields) { describe_examples(fields); }
 
 HeadScores ConfidenceScorer::score(Model& model, const Task& task, uint64_t) {
   refuse_routing(model, "confidence", "weights");
@@ -57,7 +55,8 @@ HeadScores ConfidenceScorer::score(Model& model, const Task& task, uint64_t) {
   for (const auto& [site, mixer] : model.mixers()) {
     const auto& heads = mixer->heads();
     if (heads.size() != (seen.sum_H.count(site) ? heads_with_weights(*mixer).size() : 0))
-      throw UsageError("confidence: " + to_string(site) + " has heads without attention weights; choose another scorer");
+      throw UsageError("confidence: " + to_string(site) +
+                       " has heads without attention weights; choose another scorer");
     for (std::size_t i = 0; i < heads.size(); ++i)
       scores.heads[{site.stack, site.layer, heads[i]}] =
           seen.sum_H.at(site)[static_cast<int64_t>(i)].item<double>() / std::max(seen.tokens.at(site), 1.0);

@@ -8,10 +8,10 @@ namespace {
 
 /// What a batch's passes leave at one token of each text.
 struct AtToken : Tap {
-  Tensor token_B;                 // long: where it stands
+  Tensor token_B;  // long: where it stands
   int64_t layer = 0;
-  Tensor residual_BD;             // after that layer
-  std::map<Site, Tensor> o_BHD;   // each head's share of its attention's output
+  Tensor residual_BD;            // after that layer
+  std::map<Site, Tensor> o_BHD;  // each head's share of its attention's output
 
   bool wants(At at, Site site) const override { return at == At::o || (at == At::residual_out && site.layer == layer); }
   Tensor see(At at, Site site, Tensor value, const AttentionCall*) override {
@@ -41,20 +41,25 @@ HeadScores DirectionScorer::score(Model& model, const Task& task, uint64_t) {
     throw UsageError("direction: expected a task of one text that is continued, and a decoder_only model");
   const auto ids = text->encode(options_.answer);
   if (ids.size() != 1)
-    throw UsageError("direction.answer: expected one token, got " + std::to_string(ids.size()) + " in " + in_quotes(options_.answer));
+    throw UsageError("direction.answer: expected one token, got " + std::to_string(ids.size()) + " in " +
+                     in_quotes(options_.answer));
   const torch::NoGradGuard no_grad;
   const Mode evaluating(model, false);
   const auto last = mixers.back().first.layer;
   if (options_.layer.value_or(last) > last)
-    throw UsageError("direction.layer: expected at most " + std::to_string(last) + ", got " + std::to_string(*options_.layer));
+    throw UsageError("direction.layer: expected at most " + std::to_string(last) + ", got " +
+                     std::to_string(*options_.layer));
 
-  Tensor towards, away;                    // sums of the residual stream, [D]
-  std::map<Site, Tensor> o_HD;             // sums over prompts of that answer
+  Tensor towards, away;         // sums of the residual stream, [D]
+  std::map<Site, Tensor> o_HD;  // sums over prompts of that answer
   int64_t with = 0, without = 0;
   for (const auto& chosen : options_.batches(task)) {
     const auto batch = task.batch(options_.split, chosen, model.device());
     const auto B = static_cast<int64_t>(chosen.size()), T = batch.inputs.target_BT.size(1);
-    const auto rows = (batch.rows_N.defined() ? batch.rows_N : torch::arange(batch.targets_N.size(0), batch.targets_N.options())).to(torch::kCPU).contiguous();
+    const auto rows =
+        (batch.rows_N.defined() ? batch.rows_N : torch::arange(batch.targets_N.size(0), batch.targets_N.options()))
+            .to(torch::kCPU)
+            .contiguous();
     const auto targets = batch.targets_N.to(torch::kCPU).contiguous();
     std::vector<int64_t> token(static_cast<std::size_t>(B), -1);
     std::vector<double> is(static_cast<std::size_t>(B));
@@ -82,8 +87,9 @@ HeadScores DirectionScorer::score(Model& model, const Task& task, uint64_t) {
     without += B - of_answer;
   }
   if (with == 0 || without == 0)
-    throw UsageError("direction.answer: expected some examples of the " + options_.split + " part to be answered by " + in_quotes(options_.answer) +
-                     " and some not, got " + std::to_string(with) + " and " + std::to_string(without));
+    throw UsageError("direction.answer: expected some examples of the " + options_.split + " part to be answered by " +
+                     in_quotes(options_.answer) + " and some not, got " + std::to_string(with) + " and " +
+                     std::to_string(without));
   const auto difference = towards / static_cast<double>(with) - away / static_cast<double>(without);
   const auto r = difference / difference.norm().clamp_min(1e-300);
   HeadScores scores;

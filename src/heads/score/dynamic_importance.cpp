@@ -49,12 +49,14 @@ struct Importances : Tap {
   }
 };
 
-std::vector<double> numbers(const Tensor& x_H) { return {x_H.data_ptr<double>(), x_H.data_ptr<double>() + x_H.numel()}; }
+std::vector<double> numbers(const Tensor& x_H) {
+  return {x_H.data_ptr<double>(), x_H.data_ptr<double>() + x_H.numel()};
+}
 
 }  // namespace
 
-std::map<Site, MeanImportances> mean_importances(Model& model, const Task& task, const Examples& examples, const std::string& who,
-                                                 bool some_may_lack) {
+std::map<Site, MeanImportances> mean_importances(Model& model, const Task& task, const Examples& examples,
+                                                 const std::string& who, bool some_may_lack) {
   const torch::NoGradGuard no_grad;
   const Mode evaluating(model, false);
   Importances seen;
@@ -76,7 +78,8 @@ std::map<Site, MeanImportances> mean_importances(Model& model, const Task& task,
   std::map<Site, MeanImportances> means;
   for (const auto& [site, sum_H] : seen.importance_H) {
     const auto tokens = std::max(seen.tokens.at(site), 1.0);
-    means[site] = {numbers((sum_H / tokens).contiguous()), numbers((seen.kl_H.at(site) / tokens).contiguous()), seen.tokens.at(site)};
+    means[site] = {numbers((sum_H / tokens).contiguous()), numbers((seen.kl_H.at(site) / tokens).contiguous()),
+                   seen.tokens.at(site)};
   }
   return means;
 }

@@ -14,17 +14,17 @@ struct MeanImportances {
   double tokens = 0;
 };
 
-/// In evaluation mode, by attention. Throws UsageError where an attention with heads has no such gate, unless `some_may_lack`;
-/// `who` asks.
-std::map<Site, MeanImportances> mean_importances(Model& model, const Task& task, const Examples& examples, const std::string& who,
-                                                 bool some_may_lack = false);
+/// In evaluation mode, by attention. Throws UsageError where an attention with heads has no such gate, unless
+/// `some_may_lack`; `who` asks.
+std::map<Site, MeanImportances> mean_importances(Model& model, const Task& task, const Examples& examples,
+                                                 const std::string& who, bool some_may_lack = false);
 
 struct DynamicImportanceScorerOptions : Described<DynamicImportanceScorerOptions>, Examples {
   DynamicImportanceScorerOptions() : Examples{"valid", 1000} {}
   void describe(Fields& fields) override { describe_examples(fields); }
 };
 
-/// The mean over real tokens of the importance a_h that the gate `dynamic_importance` gives to the head.          (2108.01377)
+/// The mean over real tokens of the importance a_h that the gate `dynamic_importance` gives to the head. (2108.01377)
 /// In evaluation mode. Throws UsageError where an attention has no such gate.
 class DynamicImportanceScorer : public Scorer {
  public:

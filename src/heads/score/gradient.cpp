@@ -9,7 +9,8 @@ namespace headlab {
 void GradientScorerOptions::describe(Fields& fields) {
   describe_examples(fields);
   fields.add("absolute", absolute, "what the absolute value is taken of").one_of({"example", "batch"});
-  fields.add("normalise", normalise, "divide by the l2 norm over the heads of a layer, or not").one_of({"layer", "none"});
+  fields.add("normalise", normalise, "divide by the l2 norm over the heads of a layer, or not")
+      .one_of({"layer", "none"});
 }
 
 HeadScores GradientScorer::score(Model& model, const Task& task, uint64_t) {

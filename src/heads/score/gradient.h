@@ -13,8 +13,8 @@ struct GradientScorerOptions : Described<GradientScorerOptions>, Examples {
 };
 
 /// I_h = mean over x of |dL(x)/dxi_h|, xi_h = 1 a factor on head h's output          (1905.10650, eq. 2)
-/// x is an example (its loss summed over its tokens) or a whole batch; `normalise` layer: divided by the l2 norm over the
-/// heads of each attention, as the paper does. In evaluation mode, parameters untouched.
+/// x is an example (its loss summed over its tokens) or a whole batch; `normalise` layer: divided by the l2 norm over
+/// the heads of each attention, as the paper does. In evaluation mode, parameters untouched.
 class GradientScorer : public Scorer {
  public:
   explicit GradientScorer(const GradientScorerOptions& options) : options_(options) {}

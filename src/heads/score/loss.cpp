@@ -6,9 +6,7 @@
 
 namespace headlab {
 
-void LossScorerOptions::describe(Fields& fields) {
-  describe_examples(fields);
-}
+void LossScorerOptions::describe(Fields& fields) { describe_examples(fields); }
 
 HeadScores LossScorer::score(Model& model, const Task& task, uint64_t) {
   EvaluateOptions evaluation;

@@ -24,7 +24,8 @@ struct Passage : Tap {
   std::vector<Place> places;
 
   bool wants(At at, Site) const override {
-    return at == At::x || at == At::z || at == At::y || at == At::residual_in || at == At::residual_mid || at == At::residual_out;
+    return at == At::x || at == At::z || at == At::y || at == At::residual_in || at == At::residual_mid ||
+           at == At::residual_out;
   }
   Tensor see(At at, Site site, Tensor value, const AttentionCall*) override {
     if (at == At::residual_in && site.layer == 0) value = value.detach().requires_grad_();
@@ -42,15 +43,18 @@ std::string listed(const Choices& choices) {
 
 /// The entries that may have run before the pass came by `place`.
 std::string entries_before(const Model& model, const Passage::Place& place) {
-  const auto layer = (place.site.stack == Stack::enc_self ? "encoder.layers." : "decoder.layers.") + std::to_string(place.site.layer);
+  const auto layer =
+      (place.site.stack == Stack::enc_self ? "encoder.layers." : "decoder.layers.") + std::to_string(place.site.layer);
   if (place.at == At::z || place.at == At::y)
     for (const auto& [site, mixer] : model.mixers()) {
       if (site != place.site) continue;
       const auto* attention = dynamic_cast<const Attention*>(mixer);
       if (!attention) return to_string(site) + " (" + c10::demangle(typeid(*mixer).name()) + ")";
       const auto& o = attention->options();
-      return to_string(site) + (place.at == At::z ? " (project " + o.project.type() + ", then " + listed(o.then) + ", weigh " + o.weigh.score.type() + " and " + o.weigh.normalise.type() + ")"
-                                                   : " (gates " + listed(o.gates) + ", mix " + o.mix.type() + ")");
+      return to_string(site) + (place.at == At::z
+                                    ? " (project " + o.project.type() + ", then " + listed(o.then) + ", weigh " +
+                                          o.weigh.score.type() + " and " + o.weigh.normalise.type() + ")"
+                                    : " (gates " + listed(o.gates) + ", mix " + o.mix.type() + ")");
     }
   if (place.at == At::residual_out)
     for (const auto& item : model.named_modules("", /*include_self=*/false))
@@ -58,7 +62,8 @@ std::string entries_before(const Model& model, const Passage::Place& place) {
         const auto& module = *item.value();
         return layer + " (feed_forward " + c10::demangle(typeid(module).name()) + ", its norm and residual)";
       }
-  return place.at == At::x ? to_string(place.site) + " (its norm)" : layer + " (the residual sum and norm of an attention)";
+  return place.at == At::x ? to_string(place.site) + " (its norm)"
+                           : layer + " (the residual sum and norm of an attention)";
 }
 
 void refuse_uncovered(const Model& model, const Tensor& logits, const Passage& seen) {
@@ -78,7 +83,9 @@ void refuse_uncovered(const Model& model, const Tensor& logits, const Passage& s
 /// Relevances are measured in the parameters' type, whatever products take.
 class FullProducts {
  public:
-  explicit FullProducts(Model& model) : model_(model), before_(model.multiplies_in()) { model_.multiply_in(std::nullopt); }
+  explicit FullProducts(Model& model) : model_(model), before_(model.multiplies_in()) {
+    model_.multiply_in(std::nullopt);
+  }
   ~FullProducts() { model_.multiply_in(before_); }
   FullProducts(const FullProducts&) = delete;
   FullProducts& operator=(const FullProducts&) = delete;
@@ -89,13 +96,15 @@ class FullProducts {
 };
 
 /// The rows of a batch's questions, by example: at most `most` of each, spread evenly (0: all).
-std::vector<std::vector<int64_t>> rows_by_example(const TokenBatch& batch, int64_t questions_each, int64_t N, int64_t most) {
+std::vector<std::vector<int64_t>> rows_by_example(const TokenBatch& batch, int64_t questions_each, int64_t N,
+                                                  int64_t most) {
   const auto rows = batch.rows_N.defined() ? batch.rows_N.to(torch::kCPU) : torch::arange(N, torch::kLong);
   std::vector<std::vector<int64_t>> all(batch.examples.size()), chosen(batch.examples.size());
   for (int64_t i = 0; i < N; ++i) all[static_cast<std::size_t>(rows[i].item<int64_t>() / questions_each)].push_back(i);
   for (std::size_t b = 0; b < all.size(); ++b) {
     const auto n = static_cast<int64_t>(all[b].size()), count = most > 0 ? std::min(most, n) : n;
-    for (int64_t i = 0; i < count; ++i) chosen[b].push_back(all[b][static_cast<std::size_t>((2 * i + 1) * n / (2 * count))]);
+    for (int64_t i = 0; i < count; ++i)
+      chosen[b].push_back(all[b][static_cast<std::size_t>((2 * i + 1) * n / (2 * count))]);
   }
   return chosen;
 }
@@ -104,10 +113,14 @@ std::vector<std::vector<int64_t>> rows_by_example(const TokenBatch& batch, int64
 
 void RelevanceScorerOptions::describe(Fields& fields) {
   describe_examples(fields);
-  fields.add("logit", logit, "whose relevance: the class that the model predicts, or the right one").one_of({"predicted", "right"});
+  fields.add("logit", logit, "whose relevance: the class that the model predicts, or the right one")
+      .one_of({"predicted", "right"});
   fields.add("questions", questions, "of each example, spread evenly").at_least(0).means("0: all");
-  fields.add("alpha", alpha, "the part of positive contributions where there are negative ones too").at_least(0).at_most(1);
-  fields.add("normalise", normalise, "divide by the sum over the heads of an attention, or not").one_of({"layer", "none"});
+  fields.add("alpha", alpha, "the part of positive contributions where there are negative ones too")
+      .at_least(0)
+      .at_most(1);
+  fields.add("normalise", normalise, "divide by the sum over the heads of an attention, or not")
+      .one_of({"layer", "none"});
 }
 
 HeadScores RelevanceScorer::score(Model& model, const Task& task, uint64_t) {
@@ -147,7 +160,8 @@ HeadScores RelevanceScorer::score(Model& model, const Task& task, uint64_t) {
       const auto rows_n = torch::tensor(now, torch::kLong).to(logits_NC.device());
       auto R_NC = torch::zeros_like(logits_NC);
       R_NC.index_put_({rows_n, answer_N.index_select(0, rows_n)}, 1);
-      const auto reached = torch::autograd::grad({logits_NC}, outputs, {R_NC}, /*retain_graph=*/true, /*create_graph=*/false, /*allow_unused=*/true);
+      const auto reached = torch::autograd::grad({logits_NC}, outputs, {R_NC}, /*retain_graph=*/true,
+                                                 /*create_graph=*/false, /*allow_unused=*/true);
       std::size_t place = 0;
       for (const auto& [site, z_BHTK] : seen.z) {
         const auto& R_BHTK = reached[place++];
@@ -164,7 +178,8 @@ HeadScores RelevanceScorer::score(Model& model, const Task& task, uint64_t) {
   for (const auto& [site, mixer] : model.mixers()) {
     const auto& heads = mixer->heads();
     for (std::size_t i = 0; i < heads.size(); ++i)
-      scores.heads[{site.stack, site.layer, heads[i]}] = asked > 0 ? sum_H.at(site)[static_cast<int64_t>(i)].item<double>() / static_cast<double>(asked) : 0;
+      scores.heads[{site.stack, site.layer, heads[i]}] =
+          asked > 0 ? sum_H.at(site)[static_cast<int64_t>(i)].item<double>() / static_cast<double>(asked) : 0;
   }
   return scores;
 }

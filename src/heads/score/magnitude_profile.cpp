@@ -26,7 +26,11 @@ std::vector<RowNorms> row_norms(const Attention& attention) {
     const auto* tensor = parameters.find(axis.parameter);
     if (!projection || !tensor || tensor->dim() < 2) continue;
     const auto units = axis.unit == Unit::head ? shape.H() : shape.G();
-    const auto rows = tensor->detach().to(torch::kCPU, torch::kFloat64).narrow(axis.dim, axis.offset, units * axis.width).movedim(axis.dim, 0).flatten(1);
+    const auto rows = tensor->detach()
+                          .to(torch::kCPU, torch::kFloat64)
+                          .narrow(axis.dim, axis.offset, units * axis.width)
+                          .movedim(axis.dim, 0)
+                          .flatten(1);
     all.push_back({axis, rows.norm(2, 1).view({units, axis.width})});
   }
   return all;
@@ -58,14 +62,16 @@ HeadScores summed(const Model& model, const std::string& method, const std::func
   scores.method = method;
   for (const auto& [site, mixer] : model.mixers()) {
     const auto* attention = dynamic_cast<const Attention*>(mixer);
-    if (!attention) throw UsageError(method + ": " + to_string(site) + " is no attention; its heads have no rows to compare");
+    if (!attention)
+      throw UsageError(method + ": " + to_string(site) + " is no attention; its heads have no rows to compare");
     const auto& heads = attention->heads();
     for (const auto head : heads) scores.heads[{site.stack, site.layer, head}] = 0;
     if (heads.empty()) continue;
     for (const auto& rows : row_norms(*attention)) {
       const auto shares = by_head(of_unit(rows), rows.axis.unit, attention->shape());
       for (std::size_t h = 0; h < heads.size(); ++h)
-        scores.heads[{site.stack, site.layer, heads[h]}] += shares[h] + (also ? also(rows, static_cast<int64_t>(h)) : 0);
+        scores.heads[{site.stack, site.layer, heads[h]}] +=
+            shares[h] + (also ? also(rows, static_cast<int64_t>(h)) : 0);
     }
   }
   return scores;

@@ -13,9 +13,9 @@ struct MagnitudeProfileOptions : Described<MagnitudeProfileOptions> {
 ///   r_mi  = ||row i||_2 of the projection m (queries, keys, values, and the columns of the output's matrix)
 ///   z_mi  = (r_mi - median) / (1.4826 median |r_mi - median|), over the rows of m of all heads of the layer
 ///   MP_h  = sum_m mean over the rows i of head h of max(z_mi - threshold, 0)
-/// Rows of keys and values that several heads read count for each by an equal share. Heads of equal score, of those without a
-/// row that stands out above all, are in the order of their part of the output's matrix: ||W_O^h||_F / the layer's largest,
-/// times 1e-9, is added. The abstract gives the idea; the formula is our reading of it.
+/// Rows of keys and values that several heads read count for each by an equal share. Heads of equal score, of those
+/// without a row that stands out above all, are in the order of their part of the output's matrix: ||W_O^h||_F / the
+/// layer's largest, times 1e-9, is added. The abstract gives the idea; the formula is our reading of it.
 class MagnitudeProfile : public Scorer {
  public:
   explicit MagnitudeProfile(const MagnitudeProfileOptions& options) : options_(options) {}
@@ -25,7 +25,8 @@ class MagnitudeProfile : public Scorer {
   MagnitudeProfileOptions options_;
 };
 
-/// sum_m ||W_m^h||_F over the same projections, shared rows by equal shares: what is left of the profile where all rows count.
+/// sum_m ||W_m^h||_F over the same projections, shared rows by equal shares: what is left of the profile where all rows
+/// count.
 class NormScorer : public Scorer {
  public:
   explicit NormScorer(const NoOptions&) {}

@@ -33,9 +33,10 @@ Tensor output_matrix(const Attention& attention, Site site) {
   const auto of = [&](const std::string& name) { return parameters[name].detach().to(torch::kFloat64); };
   const auto& mix = attention.options().mix;
   if (mix.type() == "concatenate") return of("mix.weight");
-  if (mix.type() == "low_rank") return of("mix.weight") + mix.as<LowRankMixOptions>().scale * torch::matmul(of("mix.up"), of("mix.down"));
-  throw UsageError("wanda: expected the mix \"concatenate\" or \"low_rank\" in " + to_string(site) + ", got \"" + mix.type() +
-                   "\"; choose another scorer");
+  if (mix.type() == "low_rank")
+    return of("mix.weight") + mix.as<LowRankMixOptions>().scale * torch::matmul(of("mix.up"), of("mix.down"));
+  throw UsageError("wanda: expected the mix \"concatenate\" or \"low_rank\" in " + to_string(site) + ", got \"" +
+                   mix.type() + "\"; choose another scorer");
 }
 
 }  // namespace
@@ -69,7 +70,8 @@ HeadScores WandaScorer::score(Model& model, const Task& task, uint64_t) {
     const auto norms_HK = inputs.squares_HK.at(site).sqrt();
     const auto of_head = (norms_HK * matrix.abs().sum(0).view_as(norms_HK)).sum(1);
     const auto& heads = inputs.attentions.at(site)->heads();
-    for (std::size_t h = 0; h < heads.size(); ++h) scores.heads[{site.stack, site.layer, heads[h]}] = of_head[static_cast<int64_t>(h)].item<double>();
+    for (std::size_t h = 0; h < heads.size(); ++h)
+      scores.heads[{site.stack, site.layer, heads[h]}] = of_head[static_cast<int64_t>(h)].item<double>();
   }
   return scores;
 }

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "src/heads/scale.h"
 #include "modules/base/nearest.h"
+#include "src/heads/scale.h"
 #include "src/run/stages/stages.h"
 #include "src/terminal/format.h"
 
@@ -29,10 +29,13 @@ void CurveStageOptions::describe(Fields& fields) {
   fields.add("fractions", fractions, "shares of the heads that are masked, one point each").at_least(0).at_most(1);
   fields.add("metric", metric, "what is measured").metric().means("absent: the task's first");
   fields.add("scope", scope, "what the fractions are of").one_of({"global", "stack", "layer"});
-  fields.add("stacks", stacks, "mask heads of these stacks alone").one_of({"enc.self", "dec.self", "dec.cross"}).means("empty: all");
+  fields.add("stacks", stacks, "mask heads of these stacks alone")
+      .one_of({"enc.self", "dec.self", "dec.cross"})
+      .means("empty: all");
   fields.add("highest", highest, "mask the heads of the highest scores first: what a good score makes worst");
   fields.add("random_sets", random_sets, "random sets of the same size at each point, as the control").at_least(0);
-  fields.add("threshold", threshold, "tells after how many masked heads the metric lies under this").means("absent: nothing is told");
+  fields.add("threshold", threshold, "tells after how many masked heads the metric lies under this")
+      .means("absent: nothing is told");
   fields.add("evaluate", evaluate, "on what it is measured");
 }
 
@@ -54,7 +57,9 @@ nlohmann::ordered_json CurveStage::run(RunContext& context) {
     chosen.insert(chosen.end(), masked.begin(), masked.end());
     return sorted_set(std::move(chosen));
   };
-  const auto measure = [&](const HeadSet& off) { return context.task(options_.task).evaluate(*model, evaluation, mask_scale(*model, off)).metrics.at(metric); };
+  const auto measure = [&](const HeadSet& off) {
+    return context.task(options_.task).evaluate(*model, evaluation, mask_scale(*model, off)).metrics.at(metric);
+  };
   const auto total = static_cast<int64_t>(options_.fractions.size()) * (1 + options_.random_sets);
   int64_t done = 0;
   const auto moved = [&] { context.console().progress("curve", ++done, total, metric + " against heads kept"); };
@@ -66,8 +71,10 @@ nlohmann::ordered_json CurveStage::run(RunContext& context) {
     select.stacks = options_.stacks;
     select.highest = options_.highest;
     const auto off = with_masked(select_heads(there, scores, select));
-    nlohmann::ordered_json point{{"fraction", fraction}, {"heads_kept", heads_of(there).size() - off.size()},
-                                 {"kept_by_stack", kept_by_stack(there, off)}, {"value", measure(off)}};
+    nlohmann::ordered_json point{{"fraction", fraction},
+                                 {"heads_kept", heads_of(there).size() - off.size()},
+                                 {"kept_by_stack", kept_by_stack(there, off)},
+                                 {"value", measure(off)}};
     moved();
     std::vector<double> values;
     for (int64_t i = 0; i < options_.random_sets; ++i) {
@@ -76,19 +83,24 @@ nlohmann::ordered_json CurveStage::run(RunContext& context) {
     }
     if (!values.empty()) {
       const auto [low, high] = std::minmax_element(values.begin(), values.end());
-      point["random"] = {{"mean", std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size())},
-                         {"low", *low}, {"high", *high}, {"values", values}};
+      point["random"] = {
+          {"mean", std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size())},
+          {"low", *low},
+          {"high", *high},
+          {"values", values}};
     }
     points.push_back(point);
   }
-  nlohmann::ordered_json result{{"metric", metric}, {"scores", options_.scores}, {"model", context.resolve(options_.model)},
-                                {"scope", options_.scope}, {"stacks", options_.stacks}, {"highest", options_.highest}};
+  nlohmann::ordered_json result{
+      {"metric", metric},        {"scores", options_.scores}, {"model", context.resolve(options_.model)},
+      {"scope", options_.scope}, {"stacks", options_.stacks}, {"highest", options_.highest}};
   if (options_.threshold) {
     const auto all = static_cast<int64_t>(heads_of(there).size());
     // The first point under the threshold, of the curve (-1) or of a random set.
     const auto falls_after = [&](int64_t set) {
       for (const auto& point : points) {
-        const double at = set < 0 ? point.at("value").get<double>() : point.at("random").at("values").at(static_cast<std::size_t>(set)).get<double>();
+        const double at = set < 0 ? point.at("value").get<double>()
+                                  : point.at("random").at("values").at(static_cast<std::size_t>(set)).get<double>();
         if (at < *options_.threshold) return all - point.at("heads_kept").get<int64_t>();
       }
       return all + 1;

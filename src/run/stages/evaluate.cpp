@@ -17,7 +17,8 @@ nlohmann::ordered_json EvaluateStage::run(RunContext& context) {
   const auto stage = options_.name.empty() ? "evaluate" : options_.name;
   const auto before = std::chrono::steady_clock::now();
   auto model = context.model(options_.model);
-  const auto evaluation = context.task(options_.task).evaluate(*model, options_.inner, scale_of(context, options_.model, *model));
+  const auto evaluation =
+      context.task(options_.task).evaluate(*model, options_.inner, scale_of(context, options_.model, *model));
   const auto seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count();
   nlohmann::ordered_json result{{"split", options_.inner.split}};
   std::string text;
@@ -31,7 +32,8 @@ nlohmann::ordered_json EvaluateStage::run(RunContext& context) {
   for (const auto& [metric, how] : evaluation.signatures) result["signature"][metric] = how;
   result["samples"] = nlohmann::ordered_json::array();
   for (const auto& sample : evaluation.samples)
-    result["samples"].push_back({{"source", sample.source}, {"reference", sample.reference}, {"hypothesis", sample.hypothesis}});
+    result["samples"].push_back(
+        {{"source", sample.source}, {"reference", sample.reference}, {"hypothesis", sample.hypothesis}});
   result["parameters"] = model->parameter_count();
   result["heads"] = heads_of(model->heads()).size();
   result["seconds"] = seconds;

@@ -8,8 +8,8 @@
 #include <optional>
 
 #include "modules/base/nearest.h"
-#include "modules/model/frame_encoder.h"
 #include "modules/model/frame_ctc.h"
+#include "modules/model/frame_encoder.h"
 #include "src/checkpoint/checkpoint.h"
 #include "src/decode/pad.h"
 #include "src/decode/translate.h"
@@ -73,7 +73,10 @@ std::string python_with_torch() {
   if (const char* name = std::getenv("HEADLAB_PYTHON")) names.push_back(name);
   names.push_back("python3");
   for (const auto& name : names)
-    if (std::system((quoted(name) + " -c 'import importlib.util, sys; sys.exit(importlib.util.find_spec(\"torch\") is None)' >/dev/null 2>&1").c_str()) == 0)
+    if (std::system(
+            (quoted(name) +
+             " -c 'import importlib.util, sys; sys.exit(importlib.util.find_spec(\"torch\") is None)' >/dev/null 2>&1")
+                .c_str()) == 0)
       return name;
   return {};
 }
@@ -111,15 +114,18 @@ int64_t different(const Ids& a, const Ids& b) {
 }
 
 // What the program prints of the file and the inputs; nothing where there is no Python with torch.
-std::optional<Ids> in_python(const char* program_text, const std::filesystem::path& path, const nlohmann::json& inputs) {
+std::optional<Ids> in_python(const char* program_text, const std::filesystem::path& path,
+                             const nlohmann::json& inputs) {
   const auto python = python_with_torch();
   if (python.empty()) return std::nullopt;
-  const auto input = path.string() + ".inputs.json", output = path.string() + ".python.json", program = path.string() + ".py";
+  const auto input = path.string() + ".inputs.json", output = path.string() + ".python.json",
+             program = path.string() + ".py";
   std::ofstream(input) << inputs.dump();
   std::ofstream(program) << program_text;
-  const auto command = quoted(python) + " -W ignore " + quoted(program) + " " + quoted(path.string()) + " " + quoted(input) + " " +
-                       std::to_string(at::get_num_threads()) + " >" + quoted(output);
-  if (std::system(command.c_str()) != 0) throw Error("export: " + path.string() + " does not run in Python: " + command);
+  const auto command = quoted(python) + " -W ignore " + quoted(program) + " " + quoted(path.string()) + " " +
+                       quoted(input) + " " + std::to_string(at::get_num_threads()) + " >" + quoted(output);
+  if (std::system(command.c_str()) != 0)
+    throw Error("export: " + path.string() + " does not run in Python: " + command);
   auto answers = nlohmann::json::parse(read_file(output)).get<Ids>();
   for (const auto& name : {input, output, program}) std::filesystem::remove(name);
   return answers;
@@ -147,12 +153,14 @@ Ids sources_of(const Task& task, const std::string& split, int64_t limit) {
   return sources;
 }
 
-Compared compare_translations(Model& model, const Ids& sources, const ExportOptions& options, const std::filesystem::path& path) {
+Compared compare_translations(Model& model, const Ids& sources, const ExportOptions& options,
+                              const std::filesystem::path& path) {
   const auto &source = options.source, &target = options.target;
   Compared made;
   made.what = "translations";
   Forward none;
-  for (const auto& found : translate_ids(model, sources, source, target, options.search, 8192, none)) made.eager.push_back(found.front().ids);
+  for (const auto& found : translate_ids(model, sources, source, target, options.search, 8192, none))
+    made.eager.push_back(found.front().ids);
   auto file = torch::jit::load(path.string());
   auto batches = nlohmann::json::array();
   for (std::size_t i = 0; i < sources.size(); i += rows_at_once) {
@@ -183,7 +191,8 @@ Compared compare_transcriptions(FrameWriter& model, const Transcription& task, c
     append(made.eager, task.written(model, split, examples, search, {}));
     const auto inputs = task.batch(split, examples, torch::kCPU).inputs;
     const auto frames = inputs.side.at(frames_name);
-    const auto mask = inputs.source_mask_BS.defined() ? inputs.source_mask_BS : torch::ones_like(inputs.source_BS, torch::kBool);
+    const auto mask =
+        inputs.source_mask_BS.defined() ? inputs.source_mask_BS : torch::ones_like(inputs.source_BS, torch::kBool);
     auto rows = rows_of(file.get_method("transcribe")({frames, mask}).toTensor());
     for (auto& row : rows) std::erase(row, task.writes().pad);
     append(made.in_cpp, rows);
@@ -194,13 +203,15 @@ Compared compare_transcriptions(FrameWriter& model, const Transcription& task, c
 }
 
 // The most probable answer of each question of a text; of padding whatever both say.
-Compared compare_answers(Model& model, const Task& task, const std::string& split, int64_t limit, const std::filesystem::path& path) {
+Compared compare_answers(Model& model, const Task& task, const std::string& split, int64_t limit,
+                         const std::filesystem::path& path) {
   const torch::NoGradGuard no_grad;
   Mode evaluating(model, false);
   Compared made;
   made.what = "answers";
   const auto lengths = task.lengths(split).second;
-  const auto count = limit > 0 ? std::min<int64_t>(limit, static_cast<int64_t>(lengths.size())) : static_cast<int64_t>(lengths.size());
+  const auto count =
+      limit > 0 ? std::min<int64_t>(limit, static_cast<int64_t>(lengths.size())) : static_cast<int64_t>(lengths.size());
   auto file = torch::jit::load(path.string());
   auto batches = nlohmann::json::array();
   const auto best = [](const Tensor& logits) { return rows_of(logits.argmax(-1).reshape({logits.size(0), -1})); };
@@ -217,7 +228,8 @@ Compared compare_answers(Model& model, const Task& task, const std::string& spli
     if (has_frames) there.side[frames_name] = read.to(model.device());
     append(made.eager, best(model.logits(there, run)));
     append(made.in_cpp, best(file.get_method("full")({read, inputs.target_mask_BT}).toTensor()));
-    batches.push_back(nlohmann::json::array({has_frames ? numbers_of(read) : nlohmann::json(rows_of(read)), rows_of(inputs.target_mask_BT)}));
+    batches.push_back(nlohmann::json::array(
+        {has_frames ? numbers_of(read) : nlohmann::json(rows_of(read)), rows_of(inputs.target_mask_BT)}));
   }
   made.in_python = in_python(python_answers, path, batches);
   return made;
@@ -230,13 +242,15 @@ void ExportStageOptions::describe(Fields& fields) {
   fields.add("file", file, "name of the file in exports/").means("absent: the stage's name and .pt");
   fields.add("split", split, "the sources whose translations are compared").one_of({"train", "valid", "test"});
   fields.add("compare", compare, "number of sources to compare").at_least(0).unit("examples").means("0: all");
-  fields.add("absorb", absorb, "multiply matrices that follow each other into one another, where an attention has such");
+  fields.add("absorb", absorb,
+             "multiply matrices that follow each other into one another, where an attention has such");
   fields.add("search", search, "the defaults of the file's translate methods");
 }
 
 void ExportStageOptions::rules(Problems& problems) const {
   const auto says = [&](const char* field) {
-    problems.add(std::string("search.") + field, "an exported file translates greedily or by beam search, from the beginning; leave it out");
+    problems.add(std::string("search.") + field,
+                 "an exported file translates greedily or by beam search, from the beginning; leave it out");
   };
   if (search.draws()) says("temperature");
   if (!search.prefix.empty()) says("prefix");
@@ -248,7 +262,8 @@ nlohmann::ordered_json ExportStage::run(RunContext& context) {
   auto model = context.model(options_.model);
   model->multiply_in(std::nullopt);  // a file computes in the type of its weights
   if (!context.masked(options_.model).empty())
-    throw UsageError("export: the model of " + in_quotes(context.resolve(options_.model)) + " has masked heads; prune them, so that the file does not carry them");
+    throw UsageError("export: the model of " + in_quotes(context.resolve(options_.model)) +
+                     " has masked heads; prune them, so that the file does not carry them");
   const auto path = context.folder().exports() / (options_.file.empty() ? context.full(stage) + ".pt" : options_.file);
   make_folders(path.parent_path());
   auto files = task.files();
@@ -262,7 +277,8 @@ nlohmann::ordered_json ExportStage::run(RunContext& context) {
     auto search = options_.search;
     if (dynamic_cast<FrameCtc*>(writer)) search.beam = 1;  // such a file writes its best path
     report = export_frame_writer(*writer, path, task.writes(), search, files, options_.absorb);
-    compared = compare_transcriptions(*writer, dynamic_cast<const Transcription&>(task), options_.split, options_.compare, search, path);
+    compared = compare_transcriptions(*writer, dynamic_cast<const Transcription&>(task), options_.split,
+                                      options_.compare, search, path);
   } else if (pairs) {
     const auto sources = sources_of(task, options_.split, options_.compare);
     ExportOptions options;
@@ -275,19 +291,25 @@ nlohmann::ordered_json ExportStage::run(RunContext& context) {
     }
     options.files = files;
     options.absorb = options_.absorb;
-    options.sentences.assign(sources.begin(), sources.begin() + static_cast<int64_t>(std::min<std::size_t>(sources.size(), 20)));
+    options.sentences.assign(sources.begin(),
+                             sources.begin() + static_cast<int64_t>(std::min<std::size_t>(sources.size(), 20)));
     report = export_torchscript(*model, path, options);
     compared = compare_translations(*model, sources, options, path);
   } else {
-    report = dynamic_cast<FrameEncoder*>(model.get()) ? export_frames(*model, path, files, options_.absorb)
-                                                      : export_single_stack(*model, path, task.writes(), files, options_.absorb);
+    report = dynamic_cast<FrameEncoder*>(model.get())
+                 ? export_frames(*model, path, files, options_.absorb)
+                 : export_single_stack(*model, path, task.writes(), files, options_.absorb);
     compared = compare_answers(*model, task, options_.split, options_.compare, path);
   }
   auto weights = path;
   weights.replace_extension(".safetensors");
-  write_safetensors(weights, named_tensors(*model), {{"heads", to_json(model->heads()).dump()}, {"model", dump(context.model_options(options_.model)).dump()}});
+  write_safetensors(
+      weights, named_tensors(*model),
+      {{"heads", to_json(model->heads()).dump()}, {"model", dump(context.model_options(options_.model)).dump()}});
 
-  nlohmann::ordered_json result{{"file", path.filename().string()}, {"bytes", report.bytes}, {"max_difference", report.max_difference},
+  nlohmann::ordered_json result{{"file", path.filename().string()},
+                                {"bytes", report.bytes},
+                                {"max_difference", report.max_difference},
                                 {"compared", compared.eager.size()}};
   auto wrong = different(compared.eager, compared.in_cpp);
   result["different_in_cpp"] = wrong;

@@ -15,7 +15,8 @@ nlohmann::ordered_json MeasureStage::run(RunContext& context) {
   std::string text;
   for (const auto& [key, value] : result.items())
     if (value.is_number()) text += (text.empty() ? "" : ", ") + key + " " + short_number(value.get<double>());
-  if (text.empty() && result.contains("texts")) text = std::to_string(result["texts"].size()) + " texts, " + std::to_string(result["heads"].size()) + " heads";
+  if (text.empty() && result.contains("texts"))
+    text = std::to_string(result["texts"].size()) + " texts, " + std::to_string(result["heads"].size()) + " heads";
   context.console().line("measure", stage + ": " + text);
   return result;
 }

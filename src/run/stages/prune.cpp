@@ -62,10 +62,13 @@ void HeadChoiceOptions::rules(Problems& problems) const {
                               std::string(prune ? ", closed_gates" : "") + "), got " + std::to_string(ways));
   const bool selects = !scores.empty() || !scores_file.empty() || random;
   if (selects && select.given() != 1)
-    problems.add("select", "expected exactly one of fraction, count and threshold, got " + std::to_string(select.given()));
+    problems.add("select",
+                 "expected exactly one of fraction, count and threshold, got " + std::to_string(select.given()));
   if (!selects && select.given() > 0)
-    problems.add("select", "goes with scores, scores_file or random: named heads and closed gates say themselves how many");
-  if (random && select.threshold) problems.add("select.threshold", "random heads have no scores; use fraction or count");
+    problems.add("select",
+                 "goes with scores, scores_file or random: named heads and closed gates say themselves how many");
+  if (random && select.threshold)
+    problems.add("select.threshold", "random heads have no scores; use fraction or count");
   for (std::size_t i = 0; i < heads.size(); ++i) {
     try {
       parse_head(heads[i]);
@@ -117,7 +120,8 @@ nlohmann::ordered_json PruneStage::run(RunContext& context) {
     for (const auto& [site, mixer] : model->mixers())
       if (const auto* attention = attention_in(*mixer))
         for (const auto& gate : attention->gate_list())
-          for (auto position : gate->closed()) removed.push_back({site.stack, site.layer, attention->heads()[position]});
+          for (auto position : gate->closed())
+            removed.push_back({site.stack, site.layer, attention->heads()[position]});
     removed = sorted_set(std::move(removed));
   } else {
     removed = options_.choose(context, there, context.seed_of(stage));
@@ -132,20 +136,24 @@ nlohmann::ordered_json PruneStage::run(RunContext& context) {
   model->keep(kept);
   context.keep_model(stage, model, context.model_options(options_.model));
   const auto before = heads_of(there).size(), after = heads_of(kept).size();
-  const auto share = 100.0 * static_cast<double>(parameters - model->parameter_count()) / static_cast<double>(parameters);
-  const std::string method = options_.random                ? "random"
+  const auto share =
+      100.0 * static_cast<double>(parameters - model->parameter_count()) / static_cast<double>(parameters);
+  const std::string method = options_.random                 ? "random"
                              : !options_.scores.empty()      ? options_.scores
                              : !options_.scores_file.empty() ? "scores of a file"
                              : options_.closed_gates         ? "closed gates"
                                                              : "named heads";
   const auto seconds_after = seconds_of(*model, task);
   const auto flops_after = model->flops(task.longest(), task.longest());
-  context.console().line("prune", method + ", " + std::to_string(removed.size()) + " of " + std::to_string(before) + "   kept " +
-                                      left_in(kept) + ";  parameters -" + fixed(share, 0) + " %, products -" +
-                                      fixed(100.0 * static_cast<double>(flops - flops_after) / static_cast<double>(flops), 0) + " %");
-  return {{"removed", names_of(removed)}, {"kept", to_json(kept)}, {"heads_before", before}, {"heads_after", after},
-          {"parameters_before", parameters}, {"parameters_after", model->parameter_count()}, {"flops_before", flops}, {"flops_after", flops_after},
-          {"seconds_before", seconds}, {"seconds_after", seconds_after}};
+  context.console().line(
+      "prune", method + ", " + std::to_string(removed.size()) + " of " + std::to_string(before) + "   kept " +
+                   left_in(kept) + ";  parameters -" + fixed(share, 0) + " %, products -" +
+                   fixed(100.0 * static_cast<double>(flops - flops_after) / static_cast<double>(flops), 0) + " %");
+  return {{"removed", names_of(removed)},    {"kept", to_json(kept)},
+          {"heads_before", before},          {"heads_after", after},
+          {"parameters_before", parameters}, {"parameters_after", model->parameter_count()},
+          {"flops_before", flops},           {"flops_after", flops_after},
+          {"seconds_before", seconds},       {"seconds_after", seconds_after}};
 }
 
 }  // namespace headlab

@@ -29,8 +29,8 @@ struct AblateStageOptions : StageWith<AblateOptions, ablate_type>, StageRules {
   std::shared_ptr<Options> copy() const override { return std::make_shared<AblateStageOptions>(*this); }
 };
 
-/// {"steps", "tokens", "seconds", "loss", "valid"}, with early stopping {"stopped_at", "best_step"} too, and "valid" of the best
-/// step; the model is checkpoints/<stage>/final.
+/// {"steps", "tokens", "seconds", "loss", "valid"}, with early stopping {"stopped_at", "best_step"} too, and "valid" of
+/// the best step; the model is checkpoints/<stage>/final.
 class TrainStage : public Stage {
  public:
   explicit TrainStage(const TrainStageOptions& options) : options_(options) {}
@@ -56,8 +56,8 @@ struct AverageStageOptions : Described<AverageStageOptions>, StageCommon, StageR
   void stage_rules(const std::string& place, const EarlierStages& known, Problems& problems) const override;
 };
 
-/// {"model", "steps"}: the mean of the weights of the last checkpoints of a training, at these steps. Tied weights stay tied;
-/// what is no floating-point number is that of the last.          (1706.03762, section 6.1)
+/// {"model", "steps"}: the mean of the weights of the last checkpoints of a training, at these steps. Tied weights stay
+/// tied; what is no floating-point number is that of the last.          (1706.03762, section 6.1)
 class AverageStage : public Stage {
  public:
   explicit AverageStage(const AverageStageOptions& options) : options_(options) {}
@@ -74,8 +74,9 @@ struct ScoreStageOptions : Described<ScoreStageOptions>, StageCommon, StageRules
   void stage_rules(const std::string& place, const EarlierStages& known, Problems& problems) const override;
 };
 
-/// {"method", "of", "heads", "gini", "most": {"name", "layer", "head", "score"}, "agreement"}, and heads/<stage>.json. `gini` says how
-/// unequal the scores are; null where one is below 0. `most`: the head of the highest score. `agreement`: for each stage of `against`, Spearman's correlation with its scores, {"all", "enc.self", ...}.
+/// {"method", "of", "heads", "gini", "most": {"name", "layer", "head", "score"}, "agreement"}, and heads/<stage>.json.
+/// `gini` says how unequal the scores are; null where one is below 0. `most`: the head of the highest score.
+/// `agreement`: for each stage of `against`, Spearman's correlation with its scores, {"all", "enc.self", ...}.
 class ScoreStage : public Stage {
  public:
   explicit ScoreStage(const ScoreStageOptions& options) : options_(options) {}
@@ -85,7 +86,8 @@ class ScoreStage : public Stage {
   ScoreStageOptions options_;
 };
 
-/// {"metric", "baseline", "count", "heads", "sets", "replaced_with", "worst": {"head", "delta"}}: `worst` is the head without which the metric is worst.
+/// {"metric", "baseline", "count", "heads", "sets", "replaced_with", "worst": {"head", "delta"}}: `worst` is the head
+/// without which the metric is worst.
 class AblateStage : public Stage {
  public:
   explicit AblateStage(const AblateStageOptions& options) : options_(options) {}
@@ -128,9 +130,10 @@ class MaskStage : public Stage {
   MaskStageOptions options_;
 };
 
-/// {"removed", "kept", "heads_before", "heads_after", "parameters_before", "parameters_after", "flops_before", "flops_after" (of the
-/// products of one pass over a text as long as the data's longest), "seconds_before", "seconds_after" (of a forward pass over some
-/// validation examples)}. Heads that an earlier stage masked are removed too: without effect they stay.
+/// {"removed", "kept", "heads_before", "heads_after", "parameters_before", "parameters_after", "flops_before",
+/// "flops_after" (of the products of one pass over a text as long as the data's longest), "seconds_before",
+/// "seconds_after" (of a forward pass over some validation examples)}. Heads that an earlier stage masked are removed
+/// too: without effect they stay.
 class PruneStage : public Stage {
  public:
   explicit PruneStage(const PruneStageOptions& options) : options_(options) {}
@@ -155,10 +158,11 @@ struct CurveStageOptions : Described<CurveStageOptions>, StageCommon, StageRules
   void stage_rules(const std::string& place, const EarlierStages& known, Problems& problems) const override;
 };
 
-/// {"metric", "scores", "model", "scope", "stacks", "highest", "points": [{"fraction", "heads_kept", "kept_by_stack", "value",
-/// "random": {"mean", "low", "high", "values"}}]}: masking the least important heads, or with `highest` the most important
-/// ones, without training. With a threshold also {"falls_after", "random_falls_after"}: how many heads are masked at the first
-/// point whose value lies under it (of random sets the mean), or one more than there are where none does.
+/// {"metric", "scores", "model", "scope", "stacks", "highest", "points": [{"fraction", "heads_kept", "kept_by_stack",
+/// "value", "random": {"mean", "low", "high", "values"}}]}: masking the least important heads, or with `highest` the
+/// most important ones, without training. With a threshold also {"falls_after", "random_falls_after"}: how many heads
+/// are masked at the first point whose value lies under it (of random sets the mean), or one more than there are where
+/// none does.
 class CurveStage : public Stage {
  public:
   explicit CurveStage(const CurveStageOptions& options) : options_(options) {}
@@ -177,8 +181,8 @@ struct ExportStageOptions : Described<ExportStageOptions>, StageCommon {
   void rules(Problems& problems) const override;
 };
 
-/// {"file", "bytes", "max_difference", "compared", "different", "different_in_cpp", "different_in_python", "text"}: the file
-/// has been loaded again, and its translations of `compare` sources counted that differ from the eager model's.
+/// {"file", "bytes", "max_difference", "compared", "different", "different_in_cpp", "different_in_python", "text"}: the
+/// file has been loaded again, and its translations of `compare` sources counted that differ from the eager model's.
 /// Beside it are the weights as safetensors.
 class ExportStage : public Stage {
  public:
@@ -232,9 +236,9 @@ struct RepeatStageOptions : Described<RepeatStageOptions>, StageCommon, StageRul
   Choices stages_of(int64_t i, const std::string& place, Problems& problems) const;
 };
 
-/// {"runs": [results of the inner stages, one object a repetition], "with": what each set, where they differ}. Each repetition starts from the model that stood before, as
-/// does what comes after; chained, each goes on from the one before it (score, prune, train, and again), and the last model is
-/// this stage's.
+/// {"runs": [results of the inner stages, one object a repetition], "with": what each set, where they differ}. Each
+/// repetition starts from the model that stood before, as does what comes after; chained, each goes on from the one
+/// before it (score, prune, train, and again), and the last model is this stage's.
 class RepeatStage : public Stage {
  public:
   explicit RepeatStage(const RepeatStageOptions& options) : options_(options) {}

@@ -1,6 +1,6 @@
 
-#include "modules/tensor/torch.h"
 #include "modules/base/nearest.h"
+#include "modules/tensor/torch.h"
 #include "src/run/stages/stages.h"
 #include "src/spec/dump.h"
 #include "src/terminal/format.h"
@@ -15,7 +15,8 @@ nlohmann::ordered_json TrainStage::run(RunContext& context) {
   auto model = context.model(options_.model);
   const auto mask = scale_of(context, options_.model, *model);
   if (!mask.empty())
-    throw UsageError("train: the model of " + in_quotes(context.resolve(options_.model)) + " has masked heads; prune it instead, or train the unmasked model");
+    throw UsageError("train: the model of " + in_quotes(context.resolve(options_.model)) +
+                     " has masked heads; prune it instead, or train the unmasked model");
   const auto& shared = dynamic_cast<const ModelOptions&>(context.spec().model.options());
   Trainer trainer(*model, context.task(options_.task), options, shared.d_model, context.seed_of(stage),
                   options.anchor.task.empty() ? nullptr : &context.task(options.anchor.task));
@@ -28,7 +29,8 @@ nlohmann::ordered_json TrainStage::run(RunContext& context) {
   if (trainer.resume(folder)) {
     context.metrics_from(load_checkpoint_state(*latest_checkpoint(folder)).at("metrics_bytes"));
     context.console().line("train", "goes on from step " + with_commas(trainer.step()));
-  } else if (profile_residual(*model, shared.residual, context.task(options_.task), options.batch, context.seed_of(stage))) {
+  } else if (profile_residual(*model, shared.residual, context.task(options_.task), options.batch,
+                              context.seed_of(stage))) {
     context.console().line("train", "scales of the residual sums begin at what the first batches give");
   }
   TrainReport last;
@@ -36,9 +38,14 @@ nlohmann::ordered_json TrainStage::run(RunContext& context) {
       folder,
       [&](const TrainReport& report) {
         last = report;
-        nlohmann::ordered_json row{{"stage", name},          {"step", report.step},           {"epoch", report.epoch},
-                                   {"loss", report.loss},    {"nll", report.nll},             {"lr", report.learning_rate},
-                                   {"grad_norm", report.grad_norm}, {"tokens", report.tokens}};
+        nlohmann::ordered_json row{{"stage", name},
+                                   {"step", report.step},
+                                   {"epoch", report.epoch},
+                                   {"loss", report.loss},
+                                   {"nll", report.nll},
+                                   {"lr", report.learning_rate},
+                                   {"grad_norm", report.grad_norm},
+                                   {"tokens", report.tokens}};
         for (const auto& [key, value] : report.aux) row["aux"][key] = value;
         for (const auto& [key, value] : report.valid) row["valid"][key] = value;
         row["tokens_per_s"] = report.tokens_per_second;
@@ -52,7 +59,8 @@ nlohmann::ordered_json TrainStage::run(RunContext& context) {
       [&] { return context.stop_asked(); });
   if (!done) throw Interrupted("at step " + with_commas(trainer.step()) + ": saved");
   context.keep_model(stage, model, context.model_options(options_.model));
-  nlohmann::ordered_json result{{"steps", trainer.step()}, {"tokens", trainer.tokens()}, {"seconds", trainer.seconds()}};
+  nlohmann::ordered_json result{
+      {"steps", trainer.step()}, {"tokens", trainer.tokens()}, {"seconds", trainer.seconds()}};
   if (trainer.seconds() > 0) result["tokens_per_s"] = static_cast<double>(trainer.tokens()) / trainer.seconds();
   result["loss"] = last.loss;
   const auto& stopping = trainer.early_stopping();
@@ -60,11 +68,13 @@ nlohmann::ordered_json TrainStage::run(RunContext& context) {
   if (stopping.best_step() > 0) {
     result["stopped_at"] = trainer.step();
     result["best_step"] = stopping.best_step();
-    context.console().line("train", (stopping.over() ? "stopped early; " : "") + std::string("the model is that of step ") +
-                                        with_commas(stopping.best_step()) + ", valid " + stopping.metric() + " " +
+    context.console().line("train", (stopping.over() ? "stopped early; " : "") +
+                                        std::string("the model is that of step ") + with_commas(stopping.best_step()) +
+                                        ", valid " + stopping.metric() + " " +
                                         fixed(stopping.best().at(stopping.metric()), 3));
   }
-  context.console().line("train", with_commas(trainer.step()) + " steps, loss " + fixed(last.loss, 3) + ", " + duration(trainer.seconds()));
+  context.console().line("train", with_commas(trainer.step()) + " steps, loss " + fixed(last.loss, 3) + ", " +
+                                      duration(trainer.seconds()));
   return result;
 }
 

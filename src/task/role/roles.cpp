@@ -25,7 +25,8 @@ void allow_all_to_special(const RoleText& text, Looks& looks) {
 
 bool is_number(const std::string& token) {
   return std::any_of(token.begin(), token.end(), [](unsigned char c) { return std::isdigit(c); }) &&
-         std::all_of(token.begin(), token.end(), [](unsigned char c) { return std::isdigit(c) || c == '.' || c == ',' || c == '-'; });
+         std::all_of(token.begin(), token.end(),
+                     [](unsigned char c) { return std::isdigit(c) || c == '.' || c == ',' || c == '-'; });
 }
 
 /// One character of UTF-8, or none.
@@ -42,7 +43,9 @@ void NeighboursOptions::describe(Fields& fields) {
 
 void Neighbours::look(const RoleText& text, const TrainingTexts&, Looks& looks) const {
   for (int64_t i = 0; i < text.size(); ++i)
-    for (auto j = std::max<int64_t>(0, i - options_.distance); j <= std::min(text.size() - 1, i + options_.distance); ++j) looks.allow(i, j);
+    for (auto j = std::max<int64_t>(0, i - options_.distance); j <= std::min(text.size() - 1, i + options_.distance);
+         ++j)
+      looks.allow(i, j);
 }
 
 void Syntax::look(const RoleText& text, const TrainingTexts&, Looks& looks) const {
@@ -55,7 +58,8 @@ void Syntax::look(const RoleText& text, const TrainingTexts&, Looks& looks) cons
     }
     for (int64_t j = 0; j < text.size(); ++j) {
       const auto other = tree.word_at[static_cast<std::size_t>(j)];
-      if (other >= 0 && (other == word || tree.parent[static_cast<std::size_t>(word)] == other || tree.parent[static_cast<std::size_t>(other)] == word))
+      if (other >= 0 && (other == word || tree.parent[static_cast<std::size_t>(word)] == other ||
+                         tree.parent[static_cast<std::size_t>(other)] == word))
         looks.allow(i, j);
     }
   }
@@ -70,12 +74,15 @@ void MajorRelations::look(const RoleText& text, const TrainingTexts&, Looks& loo
   const auto& tree = *text.tree;
   std::set<int64_t> words;
   for (std::size_t word = 0; word < tree.parent.size(); ++word) {
-    if (std::find(options_.relations.begin(), options_.relations.end(), tree.relation[word]) == options_.relations.end()) continue;
+    if (std::find(options_.relations.begin(), options_.relations.end(), tree.relation[word]) ==
+        options_.relations.end())
+      continue;
     words.insert(static_cast<int64_t>(word));
     if (tree.parent[word] >= 0) words.insert(tree.parent[word]);
   }
   for (int64_t j = 0; j < text.size(); ++j)
-    if (const auto word = tree.word_at[static_cast<std::size_t>(j)]; word < 0 || words.count(word)) looks.allow_all_to(j);
+    if (const auto word = tree.word_at[static_cast<std::size_t>(j)]; word < 0 || words.count(word))
+      looks.allow_all_to(j);
 }
 
 void SeparatorsOptions::describe(Fields& fields) {
@@ -87,7 +94,8 @@ void Separators::look(const RoleText& text, const TrainingTexts& training, Looks
   allow_all_to_special(text, looks);
   for (const auto i : tokens_of(text)) {
     const auto token = training.token(text.ids[static_cast<std::size_t>(i)]);
-    if (std::find(options_.tokens.begin(), options_.tokens.end(), token) != options_.tokens.end()) looks.allow_all_to(i);
+    if (std::find(options_.tokens.begin(), options_.tokens.end(), token) != options_.tokens.end())
+      looks.allow_all_to(i);
   }
 }
 
@@ -123,9 +131,11 @@ void RandomRole::look(const RoleText& text, const TrainingTexts&, Looks& looks) 
   const auto places = tokens_of(text);
   std::string words;  // by the text itself, so that the parts of the data draw by themselves
   for (const auto id : text.ids) words += std::to_string(id) + " ";
-  auto random = Random::stream(static_cast<uint64_t>(options_.seed), {text_hash("random role"), text_hash(words), static_cast<uint64_t>(text.number)});
+  auto random = Random::stream(static_cast<uint64_t>(options_.seed),
+                               {text_hash("random role"), text_hash(words), static_cast<uint64_t>(text.number)});
   const auto count = std::min(options_.count(text), static_cast<int64_t>(places.size()));
-  for (const auto i : random.sample(static_cast<int64_t>(places.size()), count)) looks.allow_all_to(places[static_cast<std::size_t>(i)]);
+  for (const auto i : random.sample(static_cast<int64_t>(places.size()), count))
+    looks.allow_all_to(places[static_cast<std::size_t>(i)]);
 }
 
 }  // namespace headlab

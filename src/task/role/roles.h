@@ -24,7 +24,8 @@ struct SyntaxOptions : Described<SyntaxOptions>, RoleCommon {
   void describe(Fields& fields) override { describe_name(fields); }
 };
 
-/// A word looks at itself, its head and its children, with all their pieces; a special id at itself ("dependency syntax").
+/// A word looks at itself, its head and its children, with all their pieces; a special id at itself ("dependency
+/// syntax").
 class Syntax : public Role {
  public:
   explicit Syntax(const SyntaxOptions&) {}
@@ -71,8 +72,8 @@ struct RareOptions : Described<RareOptions>, RoleCommon {
   int64_t count(const RoleText& text) const;
 };
 
-/// All look at the max(least, floor(share n)) tokens of a text of n that stand in the fewest training texts; special ids,
-/// numbers and tokens of one character don't count; of equals the first ("rare words").
+/// All look at the max(least, floor(share n)) tokens of a text of n that stand in the fewest training texts; special
+/// ids, numbers and tokens of one character don't count; of equals the first ("rare words").
 class Rare : public Role {
  public:
   explicit Rare(const RareOptions& options) : options_(options) {}

@@ -11,15 +11,17 @@ namespace headlab {
 
 void CountedMaskOptions::describe(Fields& fields) {
   fields.add("count", count, "heads that each update goes without").at_least(0).unit("heads");
-  fields.add("stacks", stacks, "of these stacks alone").one_of({"enc.self", "dec.self", "dec.cross"}).means("empty: all");
+  fields.add("stacks", stacks, "of these stacks alone")
+      .one_of({"enc.self", "dec.self", "dec.cross"})
+      .means("empty: all");
   fields.add("rescale", rescale, "multiply the heads that are left by all / left");
 }
 
 CountedMask::CountedMask(const CountedMaskOptions& options, const Model& model, const std::string& where)
     : options_(options), heads_(heads_in(model.heads(), options.stacks)), ones_(model.ones()) {
   if (options.count > static_cast<int64_t>(heads_.size()))
-    throw UsageError(where + ".count: expected at most the number of heads (" + std::to_string(heads_.size()) + "), got " +
-                     std::to_string(options.count));
+    throw UsageError(where + ".count: expected at most the number of heads (" + std::to_string(heads_.size()) +
+                     "), got " + std::to_string(options.count));
 }
 
 std::map<Stack, Tensor> CountedMask::scale(const MaskedUpdate& update) {
@@ -43,11 +45,13 @@ HeadSet RandomMask::choose(const MaskedUpdate& update) const {
 
 HeadSet ImportanceMask::choose(const MaskedUpdate& update) const {
   std::map<Stack, Tensor> gradient;
-  for (const auto& [stack, of_stack] : update.gradient()) gradient[stack] = of_stack.abs().to(torch::kCPU, torch::kFloat64);
+  for (const auto& [stack, of_stack] : update.gradient())
+    gradient[stack] = of_stack.abs().to(torch::kCPU, torch::kFloat64);
   std::map<HeadId, double> importance;
   for (const auto head : heads_) importance[head] = gradient.at(head.stack)[head.layer][head.head].item<double>();
   auto by_importance = heads_;
-  std::stable_sort(by_importance.begin(), by_importance.end(), [&](auto a, auto b) { return importance.at(a) > importance.at(b); });
+  std::stable_sort(by_importance.begin(), by_importance.end(),
+                   [&](auto a, auto b) { return importance.at(a) > importance.at(b); });
   by_importance.resize(static_cast<std::size_t>(options_.count));
   return by_importance;
 }

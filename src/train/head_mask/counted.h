@@ -38,8 +38,8 @@ class RandomMask : public CountedMask {
   HeadSet choose(const MaskedUpdate& update) const override;
 };
 
-/// The most important ones for this very update: those of the largest |dL/dxi_h| = |sum z_h dL/dz_h|, found by a forward and a
-/// backward pass without an update. Ties go by name.
+/// The most important ones for this very update: those of the largest |dL/dxi_h| = |sum z_h dL/dz_h|, found by a
+/// forward and a backward pass without an update. Ties go by name.
 class ImportanceMask : public CountedMask {
  public:
   using CountedMask::CountedMask;

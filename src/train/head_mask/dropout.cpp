@@ -8,7 +8,9 @@ namespace headlab {
 
 void HeadDropoutOptions::describe(Fields& fields) {
   fields.add("rate", rate, "probability that an update goes without a head").at_least(0).below(1);
-  fields.add("stacks", stacks, "of these stacks alone").one_of({"enc.self", "dec.self", "dec.cross"}).means("empty: all");
+  fields.add("stacks", stacks, "of these stacks alone")
+      .one_of({"enc.self", "dec.self", "dec.cross"})
+      .means("empty: all");
 }
 
 HeadDropout::HeadDropout(const HeadDropoutOptions& options, const Model& model, const std::string&)

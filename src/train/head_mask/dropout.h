@@ -11,8 +11,8 @@ struct HeadDropoutOptions : Described<HeadDropoutOptions> {
   void describe(Fields& fields) override;
 };
 
-/// Masks each head of its stacks with probability p = `rate`, one by one, and multiplies the others by 1 / (1 - p), so that
-/// the mean of what a head is multiplied by is 1. One draw an update and head.          (2508.19697)
+/// Masks each head of its stacks with probability p = `rate`, one by one, and multiplies the others by 1 / (1 - p), so
+/// that the mean of what a head is multiplied by is 1. One draw an update and head.          (2508.19697)
 class HeadDropout : public HeadMask {
  public:
   HeadDropout(const HeadDropoutOptions& options, const Model& model, const std::string& where);

@@ -70,9 +70,12 @@ AttentionOptions options_of(const Case& c) {
 }
 
 /// The case by loops, from the attention's own parameters.
-Tensor by_loops(const Case& c, const Attention& attention, const Tensor& x, const Tensor& memory, const Visibility& see) {
+Tensor by_loops(const Case& c, const Attention& attention, const Tensor& x, const Tensor& memory,
+                const Visibility& see) {
   const auto parameters = attention.named_parameters();
-  const auto get = [&](const std::string& name) { return parameters.contains(name) ? parameters[name].detach() : Tensor(); };
+  const auto get = [&](const std::string& name) {
+    return parameters.contains(name) ? parameters[name].detach() : Tensor();
+  };
   const auto rows = [](const Tensor& matrix, int64_t first, int64_t count) {
     return matrix.defined() ? matrix.narrow(0, first, count) : matrix;
   };
@@ -120,8 +123,10 @@ Tensor by_loops(const Case& c, const Attention& attention, const Tensor& x, cons
   const auto root = std::sqrt(static_cast<double>(K));
   reference::Scores scores = reference::dot_products(q, k, group_of, c.factor.value_or(1 / root));
   if (c.additive) {
-    const auto w_q = reference::in_double(get("weigh.score.query_weight")), w_k = reference::in_double(get("weigh.score.key_weight"));
-    const auto bias = reference::in_double(get("weigh.score.bias")), w = reference::in_double(get("weigh.score.weight"));
+    const auto w_q = reference::in_double(get("weigh.score.query_weight")),
+               w_k = reference::in_double(get("weigh.score.key_weight"));
+    const auto bias = reference::in_double(get("weigh.score.bias")),
+               w = reference::in_double(get("weigh.score.weight"));
     scores = [=, A = c.additive](int64_t b, int64_t h, int64_t t, int64_t s) {
       const auto of_q = w_q.accessor<double, 3>()[h], of_k = w_k.accessor<double, 3>()[h];
       const auto query = q.accessor<double, 4>()[b][h][t], key = k.accessor<double, 4>()[b][group_of[h]][s];
@@ -178,7 +183,8 @@ std::vector<Case> cases() {
   add("factor", [](Case& c) { c.factor = 0.3; });
   add("windows", [](Case& c) { c.windows = {1, 2, 0, 3, 7, 100}; });
   add("one window", [](Case& c) { c.windows = {2}; });
-  add("windows, bidirectional, padded", [](Case& c) { c.windows = {1, 2, 0, 3, 7, 100}, c.causal = false, c.padded = true; });
+  add("windows, bidirectional, padded",
+      [](Case& c) { c.windows = {1, 2, 0, 3, 7, 100}, c.causal = false, c.padded = true; });
   add("windows over groups, rope", [](Case& c) { c.windows = {1, 2, 0, 3, 2, 2}, c.groups = 2, c.rope = true; });
   add("windows, heads removed", [](Case& c) { c.windows = {1, 2, 0, 3, 2, 2}, c.kept = {1, 2, 4}; });
   add("gates in series", [](Case& c) { c.gated = true; });
@@ -189,23 +195,31 @@ std::vector<Case> cases() {
   for (int64_t width : {1, 3, 7}) {
     const auto name = "values of width " + std::to_string(width);
     add(name, [&](Case& c) { c.value_width = width; });
-    add(name + ", cross, grouped, padded", [&](Case& c) { c.value_width = width, c.cross = c.padded = true, c.causal = false, c.groups = 2; });
+    add(name + ", cross, grouped, padded",
+        [&](Case& c) { c.value_width = width, c.cross = c.padded = true, c.causal = false, c.groups = 2; });
     add(name + ", heads removed", [&](Case& c) { c.value_width = width, c.groups = 3, c.kept = {0, 1, 5}; });
-    add(name + ", windows, gates", [&](Case& c) { c.value_width = width, c.gated = true, c.windows = {1, 2, 0, 3, 7, 100}; });
+    add(name + ", windows, gates",
+        [&](Case& c) { c.value_width = width, c.gated = true, c.windows = {1, 2, 0, 3, 7, 100}; });
   }
   add("wide values, one short window", [](Case& c) { c.value_width = 6, c.windows = {2}; });
-  add("narrow values of mixed components, no bias", [](Case& c) { c.value_width = 2, c.mixed = true, c.groups = 3, c.bias = false; });
+  add("narrow values of mixed components, no bias",
+      [](Case& c) { c.value_width = 2, c.mixed = true, c.groups = 3, c.bias = false; });
   for (const std::string where : {"outside", "inside"}) {
     add("alibi " + where, [&](Case& c) { c.alibi = where; });
-    add("alibi " + where + ", bidirectional, padded", [&](Case& c) { c.alibi = where, c.causal = false, c.padded = true; });
-    add("alibi " + where + ", heads removed, grouped", [&](Case& c) { c.alibi = where, c.groups = 2, c.kept = {1, 4, 5}; });
-    add("alibi " + where + ", windows, values of width 3", [&](Case& c) { c.alibi = where, c.windows = {1, 2, 0, 3, 7, 100}, c.value_width = 3; });
+    add("alibi " + where + ", bidirectional, padded",
+        [&](Case& c) { c.alibi = where, c.causal = false, c.padded = true; });
+    add("alibi " + where + ", heads removed, grouped",
+        [&](Case& c) { c.alibi = where, c.groups = 2, c.kept = {1, 4, 5}; });
+    add("alibi " + where + ", windows, values of width 3",
+        [&](Case& c) { c.alibi = where, c.windows = {1, 2, 0, 3, 7, 100}, c.value_width = 3; });
   }
   add("additive", [](Case& c) { c.additive = 5; });
   add("additive, bidirectional, padded", [](Case& c) { c.additive = 3, c.causal = false, c.padded = true; });
-  add("additive, cross, grouped", [](Case& c) { c.additive = 2, c.cross = c.padded = true, c.causal = false, c.groups = 3; });
+  add("additive, cross, grouped",
+      [](Case& c) { c.additive = 2, c.cross = c.padded = true, c.causal = false, c.groups = 3; });
   add("additive, heads removed", [](Case& c) { c.additive = 4, c.kept = {0, 3, 4}; });
-  add("additive, windows over groups, rope", [](Case& c) { c.additive = 3, c.windows = {1, 2, 0, 3, 2, 2}, c.groups = 2, c.rope = true; });
+  add("additive, windows over groups, rope",
+      [](Case& c) { c.additive = 3, c.windows = {1, 2, 0, 3, 2, 2}, c.groups = 2, c.rope = true; });
   add("additive, alibi, values of width 2", [](Case& c) { c.additive = 3, c.alibi = "inside", c.value_width = 2; });
   return all;
 }
@@ -250,16 +264,18 @@ TEST_CASE("an attention's output is its heads' shares and a bias") {
   CHECK(shape_text(o) == "[2, 6, 7, 12]");
   CHECK(difference(o.sum(1) + attention->named_parameters()["mix.bias"], y) < 1e-12);
   // What replaces a head's share is the head's share.
-  LambdaTap without([](At at, Site) { return at == At::o; }, [](At, Site, Tensor value) {
-    value = value.clone();
-    value.select(1, 2).zero_();
-    return value;
-  });
+  LambdaTap without([](At at, Site) { return at == At::o; },
+                    [](At, Site, Tensor value) {
+                      value = value.clone();
+                      value.select(1, 2).zero_();
+                      return value;
+                    });
   Forward second, masked;
   second.taps = {&without};
   masked.scale[Stack::dec_self] = torch::ones({1, 6});
   masked.scale[Stack::dec_self][0][2] = 0;
-  CHECK(difference(attention->forward(call_of(x, second, causal())), attention->forward(call_of(x, masked, causal()))) < 1e-12);
+  CHECK(difference(attention->forward(call_of(x, second, causal())), attention->forward(call_of(x, masked, causal()))) <
+        1e-12);
 }
 
 TEST_CASE("a tap can replace an attention's input, weights, queries, keys and values") {
@@ -285,11 +301,12 @@ TEST_CASE("a tap can replace an attention's input, weights, queries, keys and va
   }
   // Each token looks at itself alone: z = v.
   Tensor z, v;
-  LambdaTap self([](At at, Site) { return at == At::weights || at == At::z || at == At::v; }, [&](At at, Site, Tensor value) {
-    if (at == At::weights) return torch::eye(T).expand_as(value).contiguous();
-    (at == At::z ? z : v) = value;
-    return value;
-  });
+  LambdaTap self([](At at, Site) { return at == At::weights || at == At::z || at == At::v; },
+                 [&](At at, Site, Tensor value) {
+                   if (at == At::weights) return torch::eye(T).expand_as(value).contiguous();
+                   (at == At::z ? z : v) = value;
+                   return value;
+                 });
   Forward run;
   run.taps = {&self};
   attention->forward(call_of(x, run, causal()));
@@ -343,11 +360,13 @@ TEST_CASE("mistakes in shapes say where, what was expected and what came") {
   CHECK_THROWS_WITH(cross->forward(call_of(torch::rand({B, T, D}), run, {}, torch::rand({B, S, D - 1}))),
                     "dec.self.0.memory: expected [B, S, 12], got [2, 5, 11]");
   run.scale[Stack::dec_self] = torch::ones({1, 5});
-  CHECK_THROWS_WITH(attention->forward(call_of(torch::rand({B, T, D}), run)),
-                    "dec.self scale: expected [layers, heads] or [B, layers, heads] with at least 1 layers and 6 heads, got [1, 5]");
+  CHECK_THROWS_WITH(
+      attention->forward(call_of(torch::rand({B, T, D}), run)),
+      "dec.self scale: expected [layers, heads] or [B, layers, heads] with at least 1 layers and 6 heads, got [1, 5]");
   AttentionOptions odd;
   odd.heads = 5;
-  CHECK_THROWS_WITH(Attention(odd, D, D, false), "attention.heads: expected a divisor of d_model (12) or a head_width, got 5");
+  CHECK_THROWS_WITH(Attention(odd, D, D, false),
+                    "attention.heads: expected a divisor of d_model (12) or a head_width, got 5");
   CHECK_THROWS_WITH(Attention(options_of({.name = "", .groups = 4}), D, D, false),
                     "project.groups: expected a divisor of heads (6), got 4");
   attention->keep({1, 2});

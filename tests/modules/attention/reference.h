@@ -7,8 +7,9 @@
 
 #include "modules/tensor/torch.h"
 
-/// Attention written out as loops over double numbers, from the formulas of 1706.03762 (section 3.2) and 2104.09864, to hold
-/// the walk to. It shares nothing with modules/: no kernels, no masks as tensors, one head and one query at a time.
+/// Attention written out as loops over double numbers, from the formulas of 1706.03762 (section 3.2) and 2104.09864, to
+/// hold the walk to. It shares nothing with modules/: no kernels, no masks as tensors, one head and one query at a
+/// time.
 namespace headlab::reference {
 
 using torch::Tensor;
@@ -28,7 +29,8 @@ inline Tensor each(at::IntArrayRef sizes, const std::function<double(int64_t b, 
 
 /// Rows h*K .. h*K+K-1 of `weight` [n*K, D] make unit h: x_BTD -> [B,n,T,K]. bias [n*K] may be undefined.
 inline Tensor project(const Tensor& x_BTD, const Tensor& weight, const Tensor& bias, int64_t K) {
-  const auto x = in_double(x_BTD), w = in_double(weight), c = bias.defined() ? in_double(bias) : torch::zeros({w.size(0)}, torch::kFloat64);
+  const auto x = in_double(x_BTD), w = in_double(weight),
+             c = bias.defined() ? in_double(bias) : torch::zeros({w.size(0)}, torch::kFloat64);
   const auto xs = x.accessor<double, 3>();
   const auto ws = w.accessor<double, 2>();
   const auto cs = c.accessor<double, 1>();
@@ -48,7 +50,8 @@ inline Tensor rotate(const Tensor& x_BHTK, double base) {
     for (int64_t h = 0; h < y.size(1); ++h)
       for (int64_t t = 0; t < y.size(2); ++t)
         for (int64_t i = 0; i + 1 < y.size(3); i += 2) {
-          const double angle = static_cast<double>(t) * std::pow(base, -static_cast<double>(i) / static_cast<double>(y.size(3)));
+          const double angle =
+              static_cast<double>(t) * std::pow(base, -static_cast<double>(i) / static_cast<double>(y.size(3)));
           ys[b][h][t][i] = xs[b][h][t][i] * std::cos(angle) - xs[b][h][t][i + 1] * std::sin(angle);
           ys[b][h][t][i + 1] = xs[b][h][t][i] * std::sin(angle) + xs[b][h][t][i + 1] * std::cos(angle);
         }
@@ -94,7 +97,8 @@ inline Tensor weigh_by(const Scores& scores, int64_t T, const Tensor& v_BGSK, co
 }
 
 /// factor q_h k_s, h's keys being those of its group.
-inline Scores dot_products(const Tensor& q_BHTK, const Tensor& k_BGSK, const std::vector<int64_t>& group_of, double factor) {
+inline Scores dot_products(const Tensor& q_BHTK, const Tensor& k_BGSK, const std::vector<int64_t>& group_of,
+                           double factor) {
   return [=](int64_t b, int64_t h, int64_t t, int64_t s) {
     const auto q = q_BHTK.accessor<double, 4>();
     const auto k = k_BGSK.accessor<double, 4>();
@@ -104,8 +108,8 @@ inline Scores dot_products(const Tensor& q_BHTK, const Tensor& k_BGSK, const std
   };
 }
 
-inline Tensor weigh(const Tensor& q_BHTK, const Tensor& k_BGSK, const Tensor& v_BGSK, const std::vector<int64_t>& group_of,
-                    double factor, const Sees& sees) {
+inline Tensor weigh(const Tensor& q_BHTK, const Tensor& k_BGSK, const Tensor& v_BGSK,
+                    const std::vector<int64_t>& group_of, double factor, const Sees& sees) {
   return weigh_by(dot_products(q_BHTK, k_BGSK, group_of, factor), q_BHTK.size(2), v_BGSK, group_of, sees);
 }
 

@@ -63,7 +63,9 @@ TEST_CASE("values of another width run in LibTorch's fused kernel, with dropout 
     Forward run;
     const Site site{Stack::dec_self, 0};
     const auto x = noise({2, 5, small_width}, "x");
-    const auto ran = [&] { return operators_of([&] { attention->forward(call_of(x, run, causal())).sum().backward(); }); };
+    const auto ran = [&] {
+      return operators_of([&] { attention->forward(call_of(x, run, causal())).sum().backward(); });
+    };
     auto eval = ran();
     CHECK(attention->fusable(site, run));
     CHECK(eval.count("aten::_scaled_dot_product_flash_attention_for_cpu") == 1);
@@ -102,7 +104,8 @@ TEST_CASE("equal widths, said or left out, are drawn alike; another value width 
   auto left_out = std::make_shared<Attention>(small_attention(), small_width, small_width, false);
   initialise(*said, 3);
   initialise(*left_out, 3);
-  for (const auto& item : left_out->named_parameters()) CHECK(torch::equal(item.value(), said->named_parameters()[item.key()]));
+  for (const auto& item : left_out->named_parameters())
+    CHECK(torch::equal(item.value(), said->named_parameters()[item.key()]));
   // Xavier: uniform of variance 2 / (D + H K) for queries and keys, 2 / (D + H K_v) for values.
   constexpr int64_t D = 64, H = 4, K = 16, V = 48;
   AttentionOptions options;

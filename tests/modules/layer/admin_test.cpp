@@ -206,8 +206,7 @@ TEST_CASE(
     Trainer trainer(model, task, options, 16, 9);
     const bool goes_on = trainer.resume(folder);
     CHECK(profile_residual(model, admin(3), task, options.batch, 9) == !goes_on);
-    trainer.run(
-        folder, [](const TrainReport&) {}, [&] { return trainer.step() == stop_after; });
+    trainer.run(folder, [](const TrainReport&) {}, [&] { return trainer.step() == stop_after; });
   };
   headlab::test::Folder whole_folder, folder;
   const auto whole = fresh(), broken = fresh(), rest = fresh();

@@ -35,7 +35,13 @@ std::shared_ptr<Conformer> conformer(int64_t kernel, const BlockPlace& where = p
 
 Tensor pass(Conformer& block, const Tensor& x, const Tensor& mask = {}) {
   Forward run;
-  StackCall call{.positions = torch::arange(x.size(1)), .self = {}, .memory_BSD = {}, .cross = {}, .memory_positions = {}, .state = nullptr, .run = run};
+  StackCall call{.positions = torch::arange(x.size(1)),
+                 .self = {},
+                 .memory_BSD = {},
+                 .cross = {},
+                 .memory_positions = {},
+                 .state = nullptr,
+                 .run = run};
   call.self.key_mask_BS = call.self.query_mask_BT = mask;
   return block.forward(x, call);
 }
@@ -65,7 +71,8 @@ TEST_CASE("the convolution over time is a loop over channels, tokens and places"
         for (int64_t d = 0; d < width; ++d) {
           auto sum = bias[d].item<double>();
           for (int64_t j = 0; j < kernel; ++j)
-            if (const auto at = t + j - (kernel - 1) / 2; at >= 0 && at < 5) sum += weight[d][0][j].item<double>() * x[b][at][d].item<double>();
+            if (const auto at = t + j - (kernel - 1) / 2; at >= 0 && at < 5)
+              sum += weight[d][0][j].item<double>() * x[b][at][d].item<double>();
           expected[b][t][d] = sum;
         }
     CHECK(difference(got, expected) < 1e-12);
@@ -88,8 +95,10 @@ TEST_CASE("a conformer is two half feed-forwards around attention and convolutio
   Forward run;
   x = x + attention->forward(call_of(normed(of, "self_attention_norm", x), run));
   const auto halves = linear(of, "convolution.inner", normed(of, "convolution_norm", x)).chunk(2, -1);
-  const auto convolved = torch::conv1d((halves[0] * torch::sigmoid(halves[1])).transpose(1, 2), of["convolution.depthwise.weight"],
-                                       of["convolution.depthwise.bias"], 1, 1, 1, width).transpose(1, 2);
+  const auto convolved =
+      torch::conv1d((halves[0] * torch::sigmoid(halves[1])).transpose(1, 2), of["convolution.depthwise.weight"],
+                    of["convolution.depthwise.bias"], 1, 1, 1, width)
+          .transpose(1, 2);
   const auto h = normed(of, "convolution.norm", convolved);
   x = x + linear(of, "convolution.outer", h * torch::sigmoid(h));
   x = x + 0.5 * feed("feed_forward_after", normed(of, "feed_forward_after_norm", x));
@@ -117,7 +126,8 @@ TEST_CASE("what a token says depends on tokens of both sides, as far as attentio
   auto convolution = std::make_shared<ConvolutionModule>(place().style, 5);
   fill(*convolution);
   auto x = noise({1, 9, width}, "x").requires_grad_();
-  const auto gradient = torch::autograd::grad({convolution->forward(x, {})[0][4].sum()}, {x}).front().abs().sum(-1).squeeze(0);
+  const auto gradient =
+      torch::autograd::grad({convolution->forward(x, {})[0][4].sum()}, {x}).front().abs().sum(-1).squeeze(0);
   for (int64_t t = 0; t < 9; ++t) CHECK((gradient[t].item<double>() > 0) == (std::abs(t - 4) <= 2));
 }
 

@@ -93,7 +93,9 @@ TEST_CASE("n-gram heads and attention heads are one concatenation under one matr
       // Queries, keys and values of the attention's heads.
       const auto width = of_ngram * K;
       const auto rows = torch::matmul(x, p["attention.project.weight"].t()) + p["attention.project.bias"];
-      const auto part = [&](int64_t i) { return rows.narrow(2, i * width, width).view({B, T, of_ngram, K}).transpose(1, 2); };
+      const auto part = [&](int64_t i) {
+        return rows.narrow(2, i * width, width).view({B, T, of_ngram, K}).transpose(1, 2);
+      };
       auto see = there.unsqueeze(1).expand({B, T, T});
       if (causal_one) see = torch::ones({T, T}, torch::kBool).tril().expand({B, T, T});
       const auto scores = torch::matmul(part(0), part(1).transpose(2, 3)) / std::sqrt(static_cast<double>(K));
@@ -208,10 +210,11 @@ TEST_CASE("taps see outputs of both kinds in one list and may change them; weigh
     const auto plain = forward(*mixer, x, causal());
     std::map<At, Tensor> seen;
     std::vector<At> order;
-    LambdaTap all([](At, Site) { return true; }, [&](At at, Site, Tensor value) {
-      order.push_back(at);
-      return seen[at] = value;
-    });
+    LambdaTap all([](At, Site) { return true; },
+                  [&](At at, Site, Tensor value) {
+                    order.push_back(at);
+                    return seen[at] = value;
+                  });
     Forward run;
     run.taps = {&all};
     CHECK(difference(mixer->forward(call_of(x, run, causal())), plain) < 1e-14);
@@ -224,7 +227,8 @@ TEST_CASE("taps see outputs of both kinds in one list and may change them; weigh
     CHECK(difference(seen[At::o].sum(1) + p["attention.mix.bias"], plain) < 1e-12);
     const auto W = torch::cat({p["attention.mix.weight"], p["ngram.mix.weight"]}, 1);
     for (int64_t h = 0; h < H; ++h)
-      CHECK(difference(seen[At::o].select(1, h), torch::matmul(seen[At::z].select(1, h), W.narrow(1, h * K, K).t())) < 1e-12);
+      CHECK(difference(seen[At::o].select(1, h), torch::matmul(seen[At::z].select(1, h), W.narrow(1, h * K, K).t())) <
+            1e-12);
     const auto weighing = std::count_if(kept.begin(), kept.end(), [](int64_t head) { return head < 2; });
     CHECK((seen.count(At::weights) ? seen[At::weights].size(1) : 0) == weighing);
 
@@ -237,8 +241,9 @@ TEST_CASE("taps see outputs of both kinds in one list and may change them; weigh
   }
 }
 
-TEST_CASE("caches of both kinds give what the full pass gives, in steps and chunks, heads of either kind removed or not",
-          "[paper-32]") {
+TEST_CASE(
+    "caches of both kinds give what the full pass gives, in steps and chunks, heads of either kind removed or not",
+    "[paper-32]") {
   DefaultDtype guard(torch::kFloat64);
   torch::NoGradGuard no_grad;
   const auto x = noise({3, 9, small_width}, "x");
@@ -335,7 +340,8 @@ TEST_CASE("what can't stand beside n-gram heads is told", "[paper-32]") {
   options = decoder();
   options.decoder.attention.value_width = 3;
   CHECK(problems_of(options) ==
-        "decoder.attention.value_width: expected d_model / heads (2) beside n-gram heads, which are that wide: outputs of "
+        "decoder.attention.value_width: expected d_model / heads (2) beside n-gram heads, which are that wide: outputs "
+        "of "
         "all heads stand in one list; got 3\n");
   CHECK_THROWS_AS(NgramAndAttention(options_of(2), options.decoder.attention, small_width, true), ShapeError);
   options = decoder();
@@ -346,12 +352,14 @@ TEST_CASE("what can't stand beside n-gram heads is told", "[paper-32]") {
   options = decoder();
   options.decoder.attention.then.items.emplace_back(adapter_catalogue, "mix_heads");
   CHECK(problems_of(options) ==
-        "decoder.attention.then[0]: adapter.mix_heads can't stand beside mixer.ngram_and_attention: its heads read the keys "
+        "decoder.attention.then[0]: adapter.mix_heads can't stand beside mixer.ngram_and_attention: its heads read the "
+        "keys "
         "and values of all heads, and n-gram heads have none\n");
   options = decoder();
   options.decoder.attention.gates.items.emplace_back(gate_catalogue, "l0_round");
   CHECK(problems_of(options) ==
-        "decoder.attention.gates[0]: gate.l0_round can't stand beside mixer.ngram_and_attention: it goes by how many of a "
+        "decoder.attention.gates[0]: gate.l0_round can't stand beside mixer.ngram_and_attention: it goes by how many "
+        "of a "
         "layer's heads are open, and n-gram heads have no gate\n");
 }
 

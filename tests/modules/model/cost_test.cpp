@@ -16,8 +16,8 @@
 namespace headlab {
 namespace {
 
-/// 2 for each multiply-add of the matrix products that `f` runs, counted from the shapes in a recording of it. The fused
-/// attention counts nothing.
+/// 2 for each multiply-add of the matrix products that `f` runs, counted from the shapes in a recording of it. The
+/// fused attention counts nothing.
 int64_t products_of(torch::nn::Module& module, const std::function<Tensor()>& f) {
   for (auto& parameter : module.parameters()) parameter.requires_grad_(false);  // else no constants of a recording
   const auto traced = torch::jit::tracer::trace(
@@ -67,7 +67,8 @@ std::vector<Case> cases() {
   all.push_back({"grouped, values of width 5", [=](auto& a) { grouped(a), a.value_width = 5; }});
   all.push_back({"pruned", [](auto&) {}, {0, 0}, {1, 3}});
   all.push_back({"grouped, pruned to one group", grouped, {0, 0}, {0, 1}});
-  all.push_back({"mixed heads", [=](auto& a) { grouped(a), a.then.items.emplace_back(adapter_catalogue, "mix_heads"); }});
+  all.push_back(
+      {"mixed heads", [=](auto& a) { grouped(a), a.then.items.emplace_back(adapter_catalogue, "mix_heads"); }});
   all.push_back({"windows",
                  [](auto& a) {
                    a.gates.items.emplace_back(gate_catalogue, "windows");
@@ -129,9 +130,7 @@ TEST_CASE("a cross-attention costs T queries over S keys of the memory's width")
     if (c.kept.size() < 4) attention->keep(c.kept);
     Forward run;
     const auto x = noise({1, T, small_width}, "x"), memory = noise({1, S, 6}, "memory");
-    const auto around = products_of(*attention, [&] {
-      return attention->forward(call_of(x, run, {}, memory));
-    });
+    const auto around = products_of(*attention, [&] { return attention->forward(call_of(x, run, {}, memory)); });
     const auto& shape = attention->shape();
     CHECK(attention->flops(T, S, false) == around + 2 * T * S * shape.H() * (shape.head_width + shape.value_width));
   }
@@ -191,7 +190,9 @@ TEST_CASE("whole models cost what their products and pairs come to, in every par
   options.encoder.d_model = 12;
   options.encoder.feed_forward.choose("swiglu");
   options.decoder.cross_attention.value_width = 3;
-  const auto batch = [&] { return Batch{random_ids({1, S}, small_vocabulary, "s"), {}, random_ids({1, T}, small_vocabulary, "t"), {}}; }();
+  const auto batch = [&] {
+    return Batch{random_ids({1, S}, small_vocabulary, "s"), {}, random_ids({1, T}, small_vocabulary, "t"), {}};
+  }();
   const auto check = [&](const Choice& choice, const std::function<int64_t(const Attention&, Site)>& pairs) {
     INFO(choice.type());
     auto model = make_model(choice);
@@ -221,8 +222,10 @@ TEST_CASE("whole models cost what their products and pairs come to, in every par
     const auto H = a.shape().H();
     return site.stack == Stack::enc_self ? H * S * S : site.stack == Stack::dec_self ? H * T * (T + 1) / 2 : H * T * S;
   });
-  check(model_choice("decoder_only", small_decoder_only()), [&](const Attention& a, Site) { return a.shape().H() * T * (T + 1) / 2; });
-  check(model_choice("encoder_only", small_encoder_only()), [&](const Attention& a, Site) { return a.shape().H() * T * T; });
+  check(model_choice("decoder_only", small_decoder_only()),
+        [&](const Attention& a, Site) { return a.shape().H() * T * (T + 1) / 2; });
+  check(model_choice("encoder_only", small_encoder_only()),
+        [&](const Attention& a, Site) { return a.shape().H() * T * T; });
   const auto model = make_model(model_choice("decoder_only", small_decoder_only()));
   CHECK_THROWS_AS(cost(*model, 1, 0), UsageError);
 }

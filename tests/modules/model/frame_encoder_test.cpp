@@ -25,26 +25,33 @@ TEST_CASE("frames that are one 1 among zeros say what ids say, the map's columns
   of_ids.embedding.scale = false;
   auto of_frames = small_frame_encoder();
   of_frames.embedding.frame_width = small_vocabulary;
-  const auto reads = make_model(model_choice("encoder_only", of_ids)), hears = make_model(model_choice("frame_encoder", of_frames));
+  const auto reads = make_model(model_choice("encoder_only", of_ids)),
+             hears = make_model(model_choice("frame_encoder", of_frames));
   auto from = reads->named_parameters(), to = hears->named_parameters();
   for (auto& item : to) {
-    if (item.key() == "embed.project.weight") item.value().copy_(from["tokens.weight"].t());
-    else if (item.key() == "embed.project.bias") item.value().zero_();
-    else item.value().copy_(from[item.key()]);
+    if (item.key() == "embed.project.weight")
+      item.value().copy_(from["tokens.weight"].t());
+    else if (item.key() == "embed.project.bias")
+      item.value().zero_();
+    else
+      item.value().copy_(from[item.key()]);
   }
   const auto ids = random_ids({3, 8}, small_vocabulary, "ids");
   const auto mask = mask_of({8, 5, 6}, 8);
   const Batch text{{}, {}, ids, mask};
-  const auto expected = logits_of(*reads, text), got = logits_of(*hears, frames_batch(torch::one_hot(ids, small_vocabulary).to(torch::kFloat64), mask));
+  const auto expected = logits_of(*reads, text),
+             got = logits_of(*hears, frames_batch(torch::one_hot(ids, small_vocabulary).to(torch::kFloat64), mask));
   CHECK(difference(got.index({mask}), expected.index({mask})) < 1e-12);
 }
 
 TEST_CASE("a model of frames says what is wrong with what it is given", "[paper-30]") {
   const auto model = make_model(model_choice("frame_encoder", small_frame_encoder()));
   CHECK_THROWS_WITH(logits_of(*model, small_batch()),
-                    "model: expected frames of numbers, got a text of ids; use a task whose data are frames, or a model that reads ids");
-  CHECK_THROWS_WITH(logits_of(*model, frames_batch(noise({2, 3, 4}, "x"))),
-                    "frames: expected [B, T, 5] as model.embedding.frame_width says, a frame for each place, got [2, 3, 4]");
+                    "model: expected frames of numbers, got a text of ids; use a task whose data are frames, or a "
+                    "model that reads ids");
+  CHECK_THROWS_WITH(
+      logits_of(*model, frames_batch(noise({2, 3, 4}, "x"))),
+      "frames: expected [B, T, 5] as model.embedding.frame_width says, a frame for each place, got [2, 3, 4]");
   auto shorter = frames_batch(noise({2, 3, 5}, "x"));
   shorter.target_BT = shorter.target_BT.narrow(1, 0, 2);
   CHECK_THROWS_AS(logits_of(*model, shorter), ShapeError);
@@ -66,7 +73,8 @@ TEST_CASE("the work of a model of frames is that of its map, its layers and its 
   options.output.choose("tags");
   const auto ids = make_model(model_choice("encoder_only", options));
   for (const int64_t T : {1, 7, 12}) CHECK(frames->flops(0, T) == ids->flops(0, T) + 2 * T * 5 * small_width);
-  CHECK(frames->parameter_count() == ids->parameter_count() - small_vocabulary * small_width + 5 * small_width + small_width);
+  CHECK(frames->parameter_count() ==
+        ids->parameter_count() - small_vocabulary * small_width + 5 * small_width + small_width);
 }
 
 TEST_CASE("one class for all frames is asked of the mean of the real ones", "[paper-30]") {
@@ -79,5 +87,6 @@ TEST_CASE("one class for all frames is asked of the mean of the real ones", "[pa
   const auto mask = mask_of({8, 4, 6}, 8);
   const auto logits = logits_of(*model, frames_batch(frames, mask));
   CHECK(shape_text(logits) == "[3, 11]");
-  CHECK(difference(logits.narrow(0, 1, 1), logits_of(*model, frames_batch(frames.narrow(0, 1, 1).narrow(1, 0, 4)))) < 1e-12);
+  CHECK(difference(logits.narrow(0, 1, 1), logits_of(*model, frames_batch(frames.narrow(0, 1, 1).narrow(1, 0, 4)))) <
+        1e-12);
 }

@@ -47,7 +47,8 @@ TEST_CASE("an encoder's width left out is the model's, to the bit") {
   auto said = small_encoder_decoder();
   said.encoder.d_model = small_width;
   const auto batch = small_batch();
-  const auto one = make_model(model_choice("encoder_decoder", said)), other = make_model(model_choice("encoder_decoder", small_encoder_decoder()));
+  const auto one = make_model(model_choice("encoder_decoder", said)),
+             other = make_model(model_choice("encoder_decoder", small_encoder_decoder()));
   CHECK(torch::equal(logits_of(*one, batch), logits_of(*other, batch)));
 }
 
@@ -56,12 +57,15 @@ TEST_CASE("matrices of source and target are one only where widths are one, and 
   CHECK(messages(options) == "");
   options.embedding.tie = "all";
   CHECK(messages(options) ==
-        "embedding.tie: \"all\" expects one width for source and target, got an encoder of 12 and d_model 8; use \"target\" or \"none\"\n");
-  CHECK_THROWS_WITH(EncoderDecoder(options, small_context()),
-                    "model.embedding.tie: \"all\" expects one width for source and target, got 12 and 8; use \"target\" or \"none\"");
+        "embedding.tie: \"all\" expects one width for source and target, got an encoder of 12 and d_model 8; use "
+        "\"target\" or \"none\"\n");
+  CHECK_THROWS_WITH(
+      EncoderDecoder(options, small_context()),
+      "model.embedding.tie: \"all\" expects one width for source and target, got 12 and 8; use \"target\" or \"none\"");
   options = wide_encoder(10);
   CHECK(messages(options) ==
-        "encoder.attention.heads: expected a divisor of d_model (10), or a head_width beside it, got 4; nearest d_model: 8, 12\n");
+        "encoder.attention.heads: expected a divisor of d_model (10), or a head_width beside it, got 4; nearest "
+        "d_model: 8, 12\n");
 }
 
 TEST_CASE("layers named in per_layer are made otherwise, the others as the stack says") {
@@ -138,7 +142,8 @@ TEST_CASE("per_layer names layers that exist, each once, and keeps the rules of 
         "per_layer[0].layers[1]: expected a layer from 0 to 1, got 2\n"
         "per_layer[1].layers[0]: layer 0 stands in per_layer[0] already; say all about a layer in one place\n");
   CHECK(messages(options) ==
-        "encoder.per_layer[0].attention.heads: expected a divisor of d_model (8), or a head_width beside it, got 3; nearest d_model: 6, 9\n");
+        "encoder.per_layer[0].attention.heads: expected a divisor of d_model (8), or a head_width beside it, got 3; "
+        "nearest d_model: 6, 9\n");
   CHECK_THROWS_WITH(options.encoder.parts(), "per_layer: expected a layer from 0 to 1, got 2");
   options.encoder.per_layer[0].layers.clear();
   CHECK(messages(options.encoder) == "per_layer[0].layers: expected at least one layer\n");
@@ -150,7 +155,8 @@ TEST_CASE("per_layer names layers that exist, each once, and keeps the rules of 
   options = small_encoder_decoder();
   options.decoder.per_layer = {cross};
   CHECK(messages(options) ==
-        "decoder.per_layer[0].cross_attention.position: rope: expected a self-attention; a cross-attention's queries and keys share no positions\n");
+        "decoder.per_layer[0].cross_attention.position: rope: expected a self-attention; a cross-attention's queries "
+        "and keys share no positions\n");
 }
 
 }  // namespace headlab

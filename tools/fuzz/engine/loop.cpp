@@ -49,8 +49,10 @@ int main(int argc, char** argv) {
     target.one(reinterpret_cast<const uint8_t*>(input.data()), input.size());
     // Some of what was tried is gone on from; without measuring coverage, any is as good as another.
     if (run % 64 == 0 && input.size() < 4096) {
-      if (pool.size() < 4096) pool.push_back(input);
-      else pool[static_cast<std::size_t>(random.below(pool.size()))] = input;
+      if (pool.size() < 4096)
+        pool.push_back(input);
+      else
+        pool[static_cast<std::size_t>(random.below(pool.size()))] = input;
     }
   }
   std::printf("%s: %llu inputs, nothing found\n", target.name, runs);

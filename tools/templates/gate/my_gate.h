@@ -9,8 +9,8 @@ struct MyGateOptions : Described<MyGateOptions> {
   void describe(Fields& fields) override { fields.add("initial", initial, "a of each head at the start"); }
 };
 
-/// A learned number a_h for each head says how far it is open: z_h -> sigmoid(a_h) z_h.          (where it is from, which equation)
-/// z_BHTK -> z_BHTK.
+/// A learned number a_h for each head says how far it is open: z_h -> sigmoid(a_h) z_h.          (where it is from,
+/// which equation) z_BHTK -> z_BHTK.
 class MyGate : public Gate {
  public:
   MyGate(const MyGateOptions& options, Shape shape);

@@ -9,8 +9,8 @@ struct MyMixOptions : Described<MyMixOptions> {
   void describe(Fields& fields) override { fields.add("bias", bias, "add a learned bias to the output"); }
 };
 
-/// A learned weight s_h for each head's share of the output: y = sum_h s_h z_h W_O^h + b          (where it is from, which equation)
-/// z_BHTK -> y_BTD.
+/// A learned weight s_h for each head's share of the output: y = sum_h s_h z_h W_O^h + b          (where it is from,
+/// which equation) z_BHTK -> y_BTD.
 class MyMix : public Mix {
  public:
   MyMix(const MyMixOptions& options, Shape shape);

@@ -24,7 +24,8 @@ TEST_CASE("my_mix adds up the heads' shares of the output, by loops", "[my_mix]"
         auto expected = parameters["bias"][d].item<double>();
         for (int64_t h = 0; h < 2; ++h)
           for (int64_t k = 0; k < 3; ++k)
-            expected += parameters["share"][h].item<double>() * z[b][h][t][k].item<double>() * parameters["weight"][d][3 * h + k].item<double>();
+            expected += parameters["share"][h].item<double>() * z[b][h][t][k].item<double>() *
+                        parameters["weight"][d][3 * h + k].item<double>();
         CHECK(y[b][t][d].item<double>() == Approx(expected).margin(1e-12));
       }
   CHECK(difference(mix.per_head(z).sum(1) + parameters["bias"], y) < 1e-12);

@@ -6,7 +6,8 @@ namespace headlab {
 
 MyPosition::MyPosition(const MyPositionOptions& options, Shape shape) : initial_(options.initial) {
   if (shape->cross)
-    throw ShapeError("position.my_position: expected a self-attention; a cross-attention's queries and keys share no positions");
+    throw ShapeError(
+        "position.my_position: expected a self-attention; a cross-attention's queries and keys share no positions");
   slope = register_parameter("slope", torch::empty({shape->H()}));
 }
 

@@ -9,8 +9,9 @@ struct MyPositionOptions : Described<MyPositionOptions> {
   void describe(Fields& fields) override { fields.add("initial", initial, "slope of each head at the start"); }
 };
 
-/// A learned slope m_h for each head: the score of the key at j for the query at i falls by m_h |i - j|.   (where it is from, which equation)
-/// q_pos [T] or [B,T], k_pos [S] or [B,S] -> bias [1,H,T,S] or [B,H,T,S]. Throws ShapeError in a cross-attention.
+/// A learned slope m_h for each head: the score of the key at j for the query at i falls by m_h |i - j|.   (where it is
+/// from, which equation) q_pos [T] or [B,T], k_pos [S] or [B,S] -> bias [1,H,T,S] or [B,H,T,S]. Throws ShapeError in a
+/// cross-attention.
 class MyPosition : public Position, public Initialised {
  public:
   MyPosition(const MyPositionOptions& options, Shape shape);

@@ -21,7 +21,8 @@ TEST_CASE("my_position lets scores fall by each head's slope times the distance"
   for (int64_t h = 0; h < 3; ++h)
     for (int64_t i = 0; i < 2; ++i)
       for (int64_t j = 0; j < 5; ++j)
-        CHECK(bias[0][h][i][j].item<double>() == Approx(-slope[h].item<double>() * std::abs(static_cast<double>(i + 3 - j))));
+        CHECK(bias[0][h][i][j].item<double>() ==
+              Approx(-slope[h].item<double>() * std::abs(static_cast<double>(i + 3 - j))));
   shape->cross = true;
   CHECK_THROWS_AS(MyPosition(MyPositionOptions(), shape), ShapeError);
 }

@@ -36,7 +36,9 @@ std::shared_ptr<Attention> attention_with(const Choice& gate, int64_t groups = 4
 }
 
 AdaptiveWindows& gate_of(Attention& attention) { return dynamic_cast<AdaptiveWindows&>(*attention.gate_list()[0]); }
-Tensor buffer(const Attention& attention, const std::string& name) { return attention.named_buffers()["gate0." + name]; }
+Tensor buffer(const Attention& attention, const std::string& name) {
+  return attention.named_buffers()["gate0." + name];
+}
 
 /// One training pass; what it left, and what a tap saw of it.
 struct Passed {
@@ -65,8 +67,8 @@ void update(Attention& attention, const std::map<std::string, Tensor>& stats) {
 }
 
 /// The nine features by loops, from what a tap saw.
-std::vector<std::vector<double>> features_by_loops(const std::map<At, Tensor>& saw, const Numbers& group_of, const Tensor& mask,
-                                                   const Numbers& windows, double largest) {
+std::vector<std::vector<double>> features_by_loops(const std::map<At, Tensor>& saw, const Numbers& group_of,
+                                                   const Tensor& mask, const Numbers& windows, double largest) {
   const auto number = [](const Tensor& x, int64_t b, int64_t h, int64_t t, int64_t i) {
     return x.accessor<double, 4>()[b][h][t][i];
   };
@@ -130,7 +132,8 @@ int64_t choice_by_loops(const Attention& attention, const HeadFeatures& features
     const auto* found = attention.named_buffers().find("gate0." + name);
     return (found ? *found : attention.named_parameters()["gate0." + name]).detach().to(torch::kFloat64);
   };
-  const auto a = tensors("hidden_weight"), b = tensors("hidden_bias"), c = tensors("choice_weight"), d = tensors("choice_bias");
+  const auto a = tensors("hidden_weight"), b = tensors("hidden_bias"), c = tensors("choice_weight"),
+             d = tensors("choice_bias");
   int64_t best = 0;
   double most = 0;
   for (int64_t choice = 0; choice < c.size(0); ++choice) {
@@ -155,8 +158,10 @@ std::vector<HeadFeatures> rows_of(const Tensor& feature_HF) {
   return rows;
 }
 
-/// The gradients of the gate's parameters are those of `surrogate` by differences, for every `step`-th number, and not all near 0.
-void check_gradients(const Attention& attention, const std::vector<std::string>& names, int64_t step, const std::function<double()>& surrogate) {
+/// The gradients of the gate's parameters are those of `surrogate` by differences, for every `step`-th number, and not
+/// all near 0.
+void check_gradients(const Attention& attention, const std::vector<std::string>& names, int64_t step,
+                     const std::function<double()>& surrogate) {
   double largest = 0;
   for (const auto& name : names) {
     auto parameter = attention.named_parameters()["gate0." + name];
@@ -179,7 +184,8 @@ void check_gradients(const Attention& attention, const std::vector<std::string>&
 
 }  // namespace
 
-TEST_CASE("features of heads are those of loops over real tokens, over groups and windows, and then their moving average") {
+TEST_CASE(
+    "features of heads are those of loops over real tokens, over groups and windows, and then their moving average") {
   DefaultDtype guard(torch::kFloat64);
   const auto mask = mask_of({T, T - 4, 5}, T);
   for (const int64_t groups : {4, 2}) {
@@ -277,7 +283,8 @@ TEST_CASE("siblings that choose as pairs take the two windows whose score togeth
               double h = buffer(*attention, "joint_hidden_bias")[n].item<double>();
               for (std::size_t f = 0; f < both.size(); ++f)
                 h += buffer(*attention, "joint_hidden_weight")[n][static_cast<int64_t>(f)].item<double>() * both[f];
-              score += buffer(*attention, "joint_choice_weight")[4 * i + j][n].item<double>() * h * 0.5 * (1 + std::erf(h / std::sqrt(2.0)));
+              score += buffer(*attention, "joint_choice_weight")[4 * i + j][n].item<double>() * h * 0.5 *
+                       (1 + std::erf(h / std::sqrt(2.0)));
             }
             if ((i == 0 && j == 0) || score > most) {
               most = score;
@@ -314,7 +321,7 @@ TEST_CASE("an average of choices moves a head's window by the share of the new, 
   CHECK(all_take(0) == 4);   // 1.265625
   CHECK(all_take(0) == 4);   // 0.94921875
   CHECK(buffer(*attention, "index")[0].item<double>() == Approx(0.94921875).margin(1e-12));
-  CHECK(all_take(3) == 4);   // 1.4619140625
+  CHECK(all_take(3) == 4);  // 1.4619140625
   attention->keep({2, 3});
   CHECK(buffer(*attention, "index").size(0) == 2);
 }
@@ -326,20 +333,24 @@ TEST_CASE("a controller of pairs learns by the probability of a head's own windo
     o.controller_grad = "ste";
   }));
   auto parameters = attention->named_parameters();
-  const std::vector<std::string> names{"joint_hidden_weight", "joint_hidden_bias", "joint_choice_weight", "joint_choice_bias"};
+  const std::vector<std::string> names{"joint_hidden_weight", "joint_hidden_bias", "joint_choice_weight",
+                                       "joint_choice_bias"};
   {
     torch::NoGradGuard no_grad;
-    for (const auto& name : names) parameters["gate0." + name].copy_(noise(parameters["gate0." + name].sizes(), name) * 0.3);
+    for (const auto& name : names)
+      parameters["gate0." + name].copy_(noise(parameters["gate0." + name].sizes(), name) * 0.3);
   }
   const auto x = noise({B, T, D}, "x"), weight = noise({B, T, D}, "loss");
   update(*attention, passed(*attention, x).stats);
-  const auto sibling = buffer(*attention, "sibling"), groups = buffer(*attention, "group"), feature = buffer(*attention, "feature");
+  const auto sibling = buffer(*attention, "sibling"), groups = buffer(*attention, "group"),
+             feature = buffer(*attention, "feature");
   REQUIRE(sibling.ne(-1).all().item<bool>());  // two groups, of one parent
   Tensor z;
-  LambdaTap tap([](At at, Site) { return at == At::z; }, [&](At, Site, Tensor value) {
-    value.retain_grad();
-    return z = value;
-  });
+  LambdaTap tap([](At at, Site) { return at == At::z; },
+                [&](At, Site, Tensor value) {
+                  value.retain_grad();
+                  return z = value;
+                });
   Forward run;
   run.taps = {&tap};
   (attention->forward(call_of(x, run, causal())) * weight).sum().backward();
@@ -366,12 +377,14 @@ TEST_CASE("through the warm-up heads see all, and a decision comes each interval
     o.warmup = 7;
     o.set = {1, 2};
   }));
-  const auto plain = make_attention([] {
-    auto options = small_attention();
-    options.project = Choice(project_catalogue, "grouped");
-    options.project.as<GroupedProjectOptions>().groups = 4;
-    return options;
-  }(), D);
+  const auto plain = make_attention(
+      [] {
+        auto options = small_attention();
+        options.project = Choice(project_catalogue, "grouped");
+        options.project.as<GroupedProjectOptions>().groups = 4;
+        return options;
+      }(),
+      D);
   plain->train();
   const auto x = noise({B, T, D}, "x");
   for (int64_t step = 1; step <= 12; ++step) {
@@ -392,7 +405,9 @@ TEST_CASE("through the warm-up heads see all, and a decision comes each interval
   CHECK(buffer(*attention, "steps")[1].item<int64_t>() == 4);
 }
 
-TEST_CASE("a pass leaves a gate that adapts as it is, measures in training alone, and leaves the fused kernel to measure alone") {
+TEST_CASE(
+    "a pass leaves a gate that adapts as it is, measures in training alone, and leaves the fused kernel to measure "
+    "alone") {
   const auto attention = attention_with(adaptive([](auto& o) { o.interval = 2; }));
   const auto before = attention->named_buffers();
   std::map<std::string, Tensor> copies;
@@ -442,10 +457,11 @@ TEST_CASE("a straight-through controller changes no bit of the pass, and has the
 
   ste->zero_grad();
   Tensor z;
-  LambdaTap tap([](At at, Site) { return at == At::z; }, [&](At, Site, Tensor value) {
-    value.retain_grad();
-    return z = value;
-  });
+  LambdaTap tap([](At at, Site) { return at == At::z; },
+                [&](At, Site, Tensor value) {
+                  value.retain_grad();
+                  return z = value;
+                });
   Forward run;
   run.taps = {&tap};
   (ste->forward(call_of(x, run, causal())) * weight).sum().backward();
@@ -460,7 +476,8 @@ TEST_CASE("a straight-through controller changes no bit of the pass, and has the
       double members = 0;
       for (int64_t other = 0; other < 4; ++other)
         if (groups[other].item<int64_t>() == groups[h].item<int64_t>()) {
-          for (std::size_t f = 0; f < mean.size(); ++f) mean[f] += feature[other][static_cast<int64_t>(f)].item<double>();
+          for (std::size_t f = 0; f < mean.size(); ++f)
+            mean[f] += feature[other][static_cast<int64_t>(f)].item<double>();
           members += 1;
         }
       for (auto& number : mean) number /= members;

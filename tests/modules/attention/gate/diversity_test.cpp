@@ -183,16 +183,19 @@ TEST_CASE("values are of groups, and vectors that persist are none of them", "[p
   const auto values = seen_at(*attention, At::v, x, mask);
   // Heads read groups after persistent vectors as one group each; the own tokens are the last six.
   CHECK(values.size(2) == 9);
-  CHECK((loss.sum / loss.count).item<double>() == Approx(0.3 * by_loops("cos2", values.slice(2, 3).contiguous(), mask)).epsilon(1e-10));
+  CHECK((loss.sum / loss.count).item<double>() ==
+        Approx(0.3 * by_loops("cos2", values.slice(2, 3).contiguous(), mask)).epsilon(1e-10));
 }
 
-TEST_CASE("without a penalty, in evaluation and with one head there is no loss, and what heads give is never touched", "[paper-30]") {
+TEST_CASE("without a penalty, in evaluation and with one head there is no loss, and what heads give is never touched",
+          "[paper-30]") {
   DefaultDtype guard(torch::kFloat64);
   const auto x = noise({2, 5, small_width}, "x");
   const auto plain = make_attention(small_attention(), small_width);
   for (const auto& on : likeness_places()) {
     INFO(on);
-    const auto attention = make_attention(apart(on), small_width), free = make_attention(apart(on, "cos2", 0), small_width);
+    const auto attention = make_attention(apart(on), small_width),
+               free = make_attention(apart(on, "cos2", 0), small_width);
     for (auto* one : {attention.get(), free.get()})
       for (const bool training : {false, true}) {
         one->train(training);

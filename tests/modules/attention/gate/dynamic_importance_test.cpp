@@ -63,14 +63,17 @@ Pass pass_of(Attention& attention, const Tensor& x, Visibility see, const Tensor
   LambdaTap tap([](At at, Site) { return at == At::z; }, [&](At, Site, Tensor value) { return pass.z = value; });
   Forward run;
   run.taps = {&tap};
-  pass.y = attention.forward(call_of(x, run, std::move(see), memory, {memory.defined() ? Stack::dec_cross : Stack::dec_self, 0}));
+  pass.y = attention.forward(
+      call_of(x, run, std::move(see), memory, {memory.defined() ? Stack::dec_cross : Stack::dec_self, 0}));
   pass.aux = run.aux;
   return pass;
 }
 
 }  // namespace
 
-TEST_CASE("importances of heads are a softmax over heads, by loops, in self- and cross-attention, and scale what heads give") {
+TEST_CASE(
+    "importances of heads are a softmax over heads, by loops, in self- and cross-attention, and scale what heads "
+    "give") {
   DefaultDtype guard(torch::kFloat64);
   const torch::NoGradGuard no_grad;
   const auto x = noise({B, T, D}, "x"), memory = noise({B, 7, D}, "memory");
@@ -83,7 +86,8 @@ TEST_CASE("importances of heads are a softmax over heads, by loops, in self- and
       CHECK(difference(gate_of(*attention).importances(pass.z, x), a) < 1e-14);
       CHECK(difference(a.sum(1), torch::ones({B, T})) < 1e-14);
       CHECK(a.max().item<double>() - a.min().item<double>() > 0.05);
-      const auto expected = reference::concatenate((pass.z * a.unsqueeze(-1) * (rescale ? 4 : 1)).contiguous(), p["mix.weight"], p["mix.bias"]);
+      const auto expected = reference::concatenate((pass.z * a.unsqueeze(-1) * (rescale ? 4 : 1)).contiguous(),
+                                                   p["mix.weight"], p["mix.bias"]);
       CHECK(difference(pass.y, expected) < 1e-13);
     }
 }
@@ -101,7 +105,9 @@ TEST_CASE("without what asks, importances are uniform, and rescaled ones are pla
   CHECK(torch::equal(gate_of(*attention).importances(pass.z, x), torch::full({B, H, T}, 0.25)));
 }
 
-TEST_CASE("the loss of importances is minus its weight times the mean KL from uniform over real tokens: 0 of uniform, ln H of one head") {
+TEST_CASE(
+    "the loss of importances is minus its weight times the mean KL from uniform over real tokens: 0 of uniform, ln H "
+    "of one head") {
   DefaultDtype guard(torch::kFloat64);
   const auto x = noise({B, T, D}, "x");
   auto see = causal();
@@ -187,7 +193,8 @@ TEST_CASE("importances of the heads that are left sum to 1, and scale by how man
   const auto pass = pass_of(*attention, x, causal());
   const auto a = importances_by_loops(pass.z, x, p["gate0.query_weight"], p["gate0.key_weight"]);
   CHECK(a.size(1) == 2);
-  CHECK(difference(pass.y, reference::concatenate((pass.z * a.unsqueeze(-1) * 2).contiguous(), p["mix.weight"], p["mix.bias"])) < 1e-13);
+  CHECK(difference(pass.y, reference::concatenate((pass.z * a.unsqueeze(-1) * 2).contiguous(), p["mix.weight"],
+                                                  p["mix.bias"])) < 1e-13);
 }
 
 }  // namespace headlab

@@ -70,7 +70,8 @@ TEST_CASE("the share of open gates is what the penalty counts") {
   constexpr int64_t draws = 1000000;
   auto gate = gates_at(0.3, draws);
   const auto g = drawn(gate, draws, 4);
-  // A share of n draws has the standard deviation sqrt(p(1-p)/n): 0.00043 and 0.00049 here; 0.002 is more than 4 of them.
+  // A share of n draws has the standard deviation sqrt(p(1-p)/n): 0.00043 and 0.00049 here; 0.002 is more than 4 of
+  // them.
   const auto tolerance = 0.002;
   CHECK(std::abs(g.gt(0).to(torch::kFloat64).mean().item<double>() - 0.7486) < tolerance);
   CHECK(std::abs(g.eq(1).to(torch::kFloat64).mean().item<double>() - 0.3796) < tolerance);
@@ -145,7 +146,8 @@ TEST_CASE("gates in series multiply, in either order") {
     scalar_first->named_parameters()["gate1.log_alpha"].copy_(torch::tensor(alpha));
   }
   auto product = torch::empty({1, 4});
-  for (int64_t h = 0; h < 4; ++h) product[0][h] = scale[h] * std::clamp(1.2 / (1 + std::exp(-alpha[h])) - 0.1, 0.0, 1.0);
+  for (int64_t h = 0; h < 4; ++h)
+    product[0][h] = scale[h] * std::clamp(1.2 / (1 + std::exp(-alpha[h])) - 0.1, 0.0, 1.0);
   Forward run;
   run.scale[Stack::dec_self] = product;
   torch::NoGradGuard no_grad;

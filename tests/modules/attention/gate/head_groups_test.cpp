@@ -65,9 +65,9 @@ TEST_CASE("a group that holds a former group-mate is nearer by the bonus, and th
 
 TEST_CASE("a bipartition is led by the two heads least alike and halves the rest by whom they are more like") {
   CHECK(bipartition(at_all({0, 10, 20, 30})) == Numbers{0, 0, 1, 1});
-  CHECK(bipartition(at_all({10, 30, 0, 20})) == Numbers{1, 0, 1, 0});  // 30 leads the first group, being met first
+  CHECK(bipartition(at_all({10, 30, 0, 20})) == Numbers{1, 0, 1, 0});      // 30 leads the first group, being met first
   CHECK(bipartition(at_all({0, 1, 2, 3, 40})) == Numbers{0, 0, 0, 1, 1});  // three and two, though four are close
-  CHECK(bipartition(at_all({7, 7, 7, 7})) == Numbers{0, 1, 0, 1});        // all alike: the first two lead
+  CHECK(bipartition(at_all({7, 7, 7, 7})) == Numbers{0, 1, 0, 1});         // all alike: the first two lead
   CHECK(bipartition(at_all({3, 9})) == Numbers{0, 1});
   CHECK(bipartition(at_all({3})) == Numbers{0});
 }
@@ -93,7 +93,8 @@ TEST_CASE("level 0 has two groups where all heads are alike, and none of one hea
   CHECK(group_heads(at_all({0, 5, 90, 95, 180}), {}, rules)[0].group_of == Numbers{0, 0, 1, 1, 1});
   // 1.5 and 47 have a cosine of 0.701, which the bonus for a former group-mate lifts over 0.72.
   CHECK(group_heads(at_all({0, 3, 47, 48, 180, 182}), {}, rules)[0].group_of == Numbers{0, 0, 1, 1, 2, 2});
-  CHECK(group_heads(at_all({0, 3, 47, 48, 180, 182}), {1, 0, 1, -1, -1, -1}, rules)[0].group_of == Numbers{0, 0, 0, 0, 1, 1});
+  CHECK(group_heads(at_all({0, 3, 47, 48, 180, 182}), {1, 0, 1, -1, -1, -1}, rules)[0].group_of ==
+        Numbers{0, 0, 0, 0, 1, 1});
   CHECK(group_heads(at_all({0}), {}, rules)[0].group_of == Numbers{0});
   CHECK(group_heads({}, {}, rules)[0].group_of.empty());
 }

@@ -30,7 +30,8 @@ AttentionOptions subset(std::vector<int64_t> heads, std::vector<int64_t> thresho
   return options;
 }
 
-std::shared_ptr<SeparateHeads> separate(std::vector<int64_t> heads, std::vector<int64_t> thresholds, const AttentionOptions& attention = eight()) {
+std::shared_ptr<SeparateHeads> separate(std::vector<int64_t> heads, std::vector<int64_t> thresholds,
+                                        const AttentionOptions& attention = eight()) {
   SeparateHeadsOptions options;
   options.heads = std::move(heads);
   options.thresholds = std::move(thresholds);
@@ -46,7 +47,9 @@ Visibility hidden_after(const std::vector<int64_t>& lengths) {
   return see;
 }
 
-Tensor of(Mixer& mixer, const Tensor& x, const Visibility& see, Forward& run) { return mixer.forward(call_of(x, run, see, {}, encoder)); }
+Tensor of(Mixer& mixer, const Tensor& x, const Visibility& see, Forward& run) {
+  return mixer.forward(call_of(x, run, see, {}, encoder));
+}
 Tensor of(Mixer& mixer, const Tensor& x, const Visibility& see) {
   Forward run;
   return of(mixer, x, see, run);
@@ -78,7 +81,8 @@ TEST_CASE("a text has its length's first heads, times heads by heads open", "[ga
     const auto plain = make_attention(eight(), D), gated = make_attention(subset({2, 4, 8}, {4, 8}, rescale), D);
     Forward run;
     auto scale = torch::zeros({4, 1, 8});
-    for (int64_t b = 0; b < 4; ++b) scale[b][0].slice(0, 0, heads[b]).fill_(rescale ? 8.0 / static_cast<double>(heads[b]) : 1.0);
+    for (int64_t b = 0; b < 4; ++b)
+      scale[b][0].slice(0, 0, heads[b]).fill_(rescale ? 8.0 / static_cast<double>(heads[b]) : 1.0);
     run.scale[Stack::enc_self] = scale;
     CHECK(difference(of(*gated, x, hidden_after(lengths)), of(*plain, x, hidden_after(lengths), run)) < 1e-12);
   }
@@ -126,10 +130,11 @@ TEST_CASE("scales, tells of examples and taps reach the attention of each length
     CHECK(difference(y.narrow(0, b, 1), of(*mixer, x.narrow(0, b, 1), hidden_after({lengths[b]}), own)) < 1e-12);
   }
   std::vector<int64_t> heads;
-  LambdaTap tap([](At at, Site) { return at == At::z; }, [&](At, Site, const Tensor& z) {
-    heads.push_back(z.size(1));
-    return torch::zeros_like(z);
-  });
+  LambdaTap tap([](At at, Site) { return at == At::z; },
+                [&](At, Site, const Tensor& z) {
+                  heads.push_back(z.size(1));
+                  return torch::zeros_like(z);
+                });
   Forward seen;
   seen.taps = {&tap};
   const auto nothing = of(*mixer, x, hidden_after(lengths), seen);
@@ -139,7 +144,8 @@ TEST_CASE("scales, tells of examples and taps reach the attention of each length
   CHECK(difference(nothing, of(*mixer, x, hidden_after(lengths), closed)) < 1e-12);
 }
 
-TEST_CASE("attentions of their own for each length have as many parameters each, and learn from their texts alone", "[gate][paper-33][cost]") {
+TEST_CASE("attentions of their own for each length have as many parameters each, and learn from their texts alone",
+          "[gate][paper-33][cost]") {
   const DefaultDtype in_double(torch::kFloat64);
   const auto mixer = separate({2, 4, 8}, {4, 8});
   for (const auto& attention : mixer->attentions()) {
@@ -163,7 +169,8 @@ TEST_CASE("heads by length are for what reads a whole text", "[gate][paper-33]")
   const auto x = noise({1, T, D}, "x");
   const auto gated = make_attention(subset({2, 8}, {4}), D);
   const auto mixer = separate({2, 8}, {4});
-  for (auto* one : std::initializer_list<Mixer*>{gated.get(), mixer.get()}) CHECK_THROWS_AS(of(*one, x, causal()), UsageError);
+  for (auto* one : std::initializer_list<Mixer*>{gated.get(), mixer.get()})
+    CHECK_THROWS_AS(of(*one, x, causal()), UsageError);
   CHECK_THROWS_AS(make_attention(subset({2, 9}, {4}), D), ShapeError);
   CHECK_THROWS_AS(make_attention(subset({2, 8}, {4}), D, /*cross=*/true), ShapeError);
   const auto mistakes = [](const Options& options) {
@@ -175,22 +182,26 @@ TEST_CASE("heads by length are for what reads a whole text", "[gate][paper-33]")
   };
   auto decoder = small_decoder_only(subset({2, 4}, {4}));
   decoder.decoder.attention.heads = small_heads;
-  CHECK_THAT(mistakes(decoder), ContainsSubstring("decoder.attention.gates[0]: heads_by_length goes by the length of the text"));
+  CHECK_THAT(mistakes(decoder),
+             ContainsSubstring("decoder.attention.gates[0]: heads_by_length goes by the length of the text"));
   auto separated = small_decoder_only();
   separated.decoder.mixer.choose("heads_by_length");
   separated.decoder.mixer.as<SeparateHeadsOptions>().heads = {2, 3};
   separated.decoder.mixer.as<SeparateHeadsOptions>().thresholds = {4};
   separated.decoder.attention.head_width = 3;
   CHECK_THAT(mistakes(separated), ContainsSubstring("decoder.mixer: heads_by_length goes by the length of the text"));
-  CHECK_THAT(mistakes(separated), ContainsSubstring("decoder.mixer.heads[1]: expected a divisor of d_model (8), got 3"));
-  CHECK_THAT(mistakes(separated), ContainsSubstring("decoder.attention.head_width: expected none beside the mixer heads_by_length"));
+  CHECK_THAT(mistakes(separated),
+             ContainsSubstring("decoder.mixer.heads[1]: expected a divisor of d_model (8), got 3"));
+  CHECK_THAT(mistakes(separated),
+             ContainsSubstring("decoder.attention.head_width: expected none beside the mixer heads_by_length"));
   HeadsByLengthOptions bins;
   bins.thresholds = {4, 4};
   CHECK_THAT(mistakes(bins), ContainsSubstring("thresholds[1]: expected more than the one before (4), got 4"));
   bins.thresholds = {4};
   CHECK_THAT(mistakes(bins), ContainsSubstring("thresholds: expected one less than heads (3), got 1"));
   auto nine = small_encoder_only(subset({2, 9}, {4}));
-  CHECK_THAT(mistakes(nine), ContainsSubstring("encoder.attention.gates[0].heads: expected at most the attention's heads (8), got 9"));
+  CHECK_THAT(mistakes(nine),
+             ContainsSubstring("encoder.attention.gates[0].heads: expected at most the attention's heads (8), got 9"));
 }
 
 }  // namespace headlab

@@ -85,9 +85,8 @@ TEST_CASE("windows as long as the text are full attention, however heads come to
     for_each_mode({window, window, window, window}, [&](Attention& attention, const Numbers&) {
       CHECK(difference(heads_of(attention, x), full) < 1e-6);
     });
-  for_each_mode({T - 1, T - 1, T - 1, T - 1}, [&](Attention& attention, const Numbers&) {
-    CHECK(difference(heads_of(attention, x), full) > 1e-3);
-  });
+  for_each_mode({T - 1, T - 1, T - 1, T - 1},
+                [&](Attention& attention, const Numbers&) { CHECK(difference(heads_of(attention, x), full) > 1e-3); });
 }
 
 TEST_CASE("a token as far back as a head's window leaves it as it is, bit for bit, however the head came to it") {
@@ -155,7 +154,8 @@ TEST_CASE("shuffled windows are the given ones in every layer, in orders of the 
 }
 
 TEST_CASE("each kept head keeps its drawn window, also where the others were never made") {
-  for (const auto& gate : {gate_of("random_windows", {1, 2, 3, 4, 5, 6, 7}), gate_of("shuffled_windows", {4, 1, 3, 2})}) {
+  for (const auto& gate :
+       {gate_of("random_windows", {1, 2, 3, 4, 5, 6, 7}), gate_of("shuffled_windows", {4, 1, 3, 2})}) {
     INFO(gate.type());
     const auto whole = decoder(gate, 2, 4);
     const auto before = windows_of(*whole);
@@ -189,11 +189,13 @@ TEST_CASE("windows that are held fail for a wrong count, and in a cross-attentio
     return problems.found.empty() ? std::string("none") : problems.found[0].field + ": " + problems.found[0].message;
   };
   CHECK(problems_of({gate_of("random_windows", {1})}) == "none");
-  CHECK(problems_of({gate_of("shuffled_windows", {1, 2})}) == "a.gates[0].windows: expected one window for each of 4 heads, got 2");
+  CHECK(problems_of({gate_of("shuffled_windows", {1, 2})}) ==
+        "a.gates[0].windows: expected one window for each of 4 heads, got 2");
   CHECK(problems_of({gate_of("random_windows", {1}), gate_of("windows", {1})}) ==
         "a.gates[1]: windows can't stand beside random_windows: a head has one window");
   CHECK(problems_of({gate_of("adaptive_windows", {1})}, true) ==
-        "a.gates[0]: adaptive_windows: expected a self-attention; a cross-attention's queries and keys share no positions");
+        "a.gates[0]: adaptive_windows: expected a self-attention; a cross-attention's queries and keys share no "
+        "positions");
   AdaptiveWindowsOptions unsorted;
   unsorted.set = {4, 8, 8};
   Problems problems;

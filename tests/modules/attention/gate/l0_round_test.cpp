@@ -109,12 +109,14 @@ TEST_CASE("what open heads give is multiplied by heads / open heads") {
   CHECK(difference(forward(*gates, x), expected) < 1e-14);
   auto unscaled = make_attention(gated(false), small_width);
   set_log_alpha(*unscaled, {-3, 0.5, -1, 3});
-  CHECK(difference(forward(*unscaled, x), forward(*plain, x, {{Stack::dec_self, torch::tensor({{0.0, 1.0, 0.0, 1.0}})}})) < 1e-14);
+  CHECK(difference(forward(*unscaled, x),
+                   forward(*plain, x, {{Stack::dec_self, torch::tensor({{0.0, 1.0, 0.0, 1.0}})}})) < 1e-14);
   set_log_alpha(*gates, {-1, -1, -1, -1});
   CHECK(difference(forward(*gates, x), gates->named_parameters()["mix.bias"].expand_as(x)) == 0);
 }
 
-TEST_CASE("removing closed heads keeps the scale of the others, and a removed open head leaves what masking it leaves") {
+TEST_CASE(
+    "removing closed heads keeps the scale of the others, and a removed open head leaves what masking it leaves") {
   DefaultDtype guard(torch::kFloat64);
   const auto x = noise({2, 5, small_width}, "x");
   auto attention = make_attention(gated(), small_width);

@@ -19,14 +19,17 @@ constexpr int64_t T = 6;
 
 }  // namespace
 
-TEST_CASE("masks of ones are no masks; a head of a role gives no weight outside it, and zeros where nothing is left", "[gate][paper-26]") {
+TEST_CASE("masks of ones are no masks; a head of a role gives no weight outside it, and zeros where nothing is left",
+          "[gate][paper-26]") {
   const DefaultDtype in_double(torch::kFloat64);
   const torch::NoGradGuard no_grad;
   const auto x = noise({2, T, small_width}, "x");
-  const auto plain = make_attention(small_attention(), small_width), guided = make_attention(with_roles({"a", "", "b"}), small_width);
+  const auto plain = make_attention(small_attention(), small_width),
+             guided = make_attention(with_roles({"a", "", "b"}), small_width);
   Forward bare, ones;
   for (const auto* role : {"a", "b"}) ones.side[role_side(role)] = torch::ones({2, T, T}, torch::kBool);
-  CHECK(difference(guided->forward(call_of(x, ones, {}, {}, {Stack::enc_self, 0})), plain->forward(call_of(x, bare, {}, {}, {Stack::enc_self, 0}))) < 1e-12);
+  CHECK(difference(guided->forward(call_of(x, ones, {}, {}, {Stack::enc_self, 0})),
+                   plain->forward(call_of(x, bare, {}, {}, {Stack::enc_self, 0}))) < 1e-12);
 
   const auto a = noise({2, T, T}, "a").gt(0);
   auto b = noise({2, T, T}, "b").gt(0);
@@ -84,7 +87,8 @@ TEST_CASE("a removed head takes its role with it", "[gate][paper-26]") {
   auto guided = make_attention(with_roles({"a", "b", "", "a"}), small_width);
   const auto x = noise({2, T, small_width}, "x");
   Forward masked, removed;
-  for (auto* of : {&masked, &removed}) of->side = {{role_side("a"), noise({2, T, T}, "a").gt(0)}, {role_side("b"), noise({2, T, T}, "b").gt(0)}};
+  for (auto* of : {&masked, &removed})
+    of->side = {{role_side("a"), noise({2, T, T}, "a").gt(0)}, {role_side("b"), noise({2, T, T}, "b").gt(0)}};
   masked.scale[Stack::enc_self] = torch::tensor({0.0, 1.0, 0.0, 1.0}).view({1, 4});
   const auto expected = guided->forward(call_of(x, masked, {}, {}, {Stack::enc_self, 0}));
   guided->keep({1, 3});
@@ -95,16 +99,20 @@ TEST_CASE("roles that nobody tells, of another length, or too many, are errors t
   const auto guided = make_attention(with_roles({"rare"}), small_width);
   const auto x = noise({2, T, small_width}, "x");
   Forward run;
-  CHECK_THROWS_WITH(guided->forward(call_of(x, run, {}, {}, {Stack::enc_self, 1})),
-                    ContainsSubstring("enc.self.1: nothing says which keys belong to the role \"rare\"; expected it among task.roles"));
+  CHECK_THROWS_WITH(
+      guided->forward(call_of(x, run, {}, {}, {Stack::enc_self, 1})),
+      ContainsSubstring(
+          "enc.self.1: nothing says which keys belong to the role \"rare\"; expected it among task.roles"));
   run.side[role_side("rare")] = torch::ones({2, T + 1, T + 1}, torch::kBool);
-  CHECK_THROWS_WITH(guided->forward(call_of(x, run, {}, {}, {Stack::enc_self, 1})), ContainsSubstring("expected [2, 6, 6]"));
+  CHECK_THROWS_WITH(guided->forward(call_of(x, run, {}, {}, {Stack::enc_self, 1})),
+                    ContainsSubstring("expected [2, 6, 6]"));
   run.side[role_side("rare")] = torch::ones({2, T, T}, torch::kBool);
   State state;
   auto cached = call_of(x, run, causal());
   cached.state = &state;
   CHECK_THROWS_WITH(guided->forward(cached), ContainsSubstring("need the whole text at once"));
-  CHECK_THROWS_WITH(make_attention(with_roles({"a", "a", "a", "a", "a"}), small_width), ContainsSubstring("at most a role for each of 4 heads, got 5"));
+  CHECK_THROWS_WITH(make_attention(with_roles({"a", "a", "a", "a", "a"}), small_width),
+                    ContainsSubstring("at most a role for each of 4 heads, got 5"));
   CHECK_THROWS_AS(make_attention(with_roles({"a"}), small_width, /*cross=*/true), ShapeError);
 }
 

@@ -27,7 +27,8 @@ AttentionOptions with_scalar() {
 
 }  // namespace
 
-TEST_CASE("a reweighted head is its head times one and the change; the gradient of the change is <dL/dy, z_h W_O^h>", "[gate][paper-35]") {
+TEST_CASE("a reweighted head is its head times one and the change; the gradient of the change is <dL/dy, z_h W_O^h>",
+          "[gate][paper-35]") {
   const DefaultDtype in_double(torch::kFloat64);
   auto attention = make_attention(with_scalar(), small_width);
   const auto x = noise({2, 5, small_width}, "x"), upstream = noise({2, 5, small_width}, "dy");
@@ -62,7 +63,8 @@ TEST_CASE("a reweighted head is its head times one and the change; the gradient 
     return of->forward(call_of(x, fresh, causal()));
   };
   const auto before = output(attention);
-  for (int64_t h = 0; h < 4; ++h) plain->named_parameters()["mix.weight"].narrow(1, 2 * h, 2).mul_(1 + change[h].item<double>());
+  for (int64_t h = 0; h < 4; ++h)
+    plain->named_parameters()["mix.weight"].narrow(1, 2 * h, 2).mul_(1 + change[h].item<double>());
   CHECK((output(plain) - before).abs().max().item<double>() < 1e-12);
   plain->named_parameters()["mix.weight"].copy_(mix);
   change.zero_();
@@ -79,11 +81,16 @@ TEST_CASE("a mix of low rank begins as W_O and adds the product of its two matri
   initialise(mix, 1);
   const auto z = noise({2, 4, 5, 3}, "z");
   auto of = mix.named_parameters();
-  const auto by_matrix = [&](const Tensor& matrix) { return torch::matmul(z.transpose(1, 2).flatten(2), matrix.t()) + of["bias"]; };
+  const auto by_matrix = [&](const Tensor& matrix) {
+    return torch::matmul(z.transpose(1, 2).flatten(2), matrix.t()) + of["bias"];
+  };
   const torch::NoGradGuard no_grad;
   CHECK((mix.mix(z, {}) - by_matrix(of["weight"])).abs().max().item<double>() == 0);
   of["up"].copy_(noise({8, 2}, "up"));
-  CHECK((mix.mix(z, {}) - by_matrix(of["weight"] + 0.5 * torch::matmul(of["up"], of["down"]))).abs().max().item<double>() < 1e-13);
+  CHECK((mix.mix(z, {}) - by_matrix(of["weight"] + 0.5 * torch::matmul(of["up"], of["down"])))
+            .abs()
+            .max()
+            .item<double>() < 1e-13);
   CHECK((mix.per_head(z).sum(1) + of["bias"] - mix.mix(z, {})).abs().max().item<double>() < 1e-13);
 }
 

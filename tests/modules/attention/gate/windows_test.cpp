@@ -75,10 +75,12 @@ TEST_CASE("blocks of a window give what a mask gives, at every length, one way a
     for (const bool padded : {false, true})
       for (const int64_t window : {1, 2, 3, 5})
         for (int64_t length = 2 * window; length <= 4 * window + 1; ++length) {
-          const auto q = noise({2, 4, length, 3}, "q").requires_grad_(), k = noise({2, 2, length, 3}, "k").requires_grad_(),
+          const auto q = noise({2, 4, length, 3}, "q").requires_grad_(),
+                     k = noise({2, 2, length, 3}, "k").requires_grad_(),
                      v = noise({2, 2, length, 3}, "v").requires_grad_();
           const auto weight = noise({2, 4, length, 3}, "loss");
-          INFO("window " << window << ", length " << length << (is_causal ? ", causal" : "") << (padded ? ", padded" : ""));
+          INFO("window " << window << ", length " << length << (is_causal ? ", causal" : "")
+                         << (padded ? ", padded" : ""));
           Visibility see;
           see.causal = is_causal;
           // The first text has padding at its end, so long that some queries see nothing; the second at its beginning.

@@ -31,7 +31,8 @@ std::shared_ptr<MixType> filled(const OptionsType& options, const Shape& shape) 
   return mix;
 }
 
-DynamicAgreementOptions dynamic(int64_t iterations, std::optional<int64_t> capsules = {}, const std::string& input = "tanh") {
+DynamicAgreementOptions dynamic(int64_t iterations, std::optional<int64_t> capsules = {},
+                                const std::string& input = "tanh") {
   DynamicAgreementOptions options;
   options.iterations = iterations;
   options.capsules = capsules;
@@ -83,9 +84,11 @@ TEST_CASE("agreement is its maps, votes and routing by loops", "[paper-04]") {
       for (int64_t b = 0; b < 2; ++b)
         for (int64_t t = 0; t < 3; ++t) {
           const auto z_HK = z[b].select(1, t);
-          CHECK(difference(y[b][t], reference::dynamic_routing(votes_by_loops(*mix, z_HK, J, act), 3, true, false).capsules_JC.flatten()) < 1e-12);
-          CHECK(difference(y_em[b][t], reference::em_routing(votes_by_loops(*em, z_HK, J, act), 3, 1e-6, [](int64_t) { return 0.4; },
-                                                             learned["routing.activate"], learned["routing.cost"], 1, constant)
+          CHECK(difference(y[b][t], reference::dynamic_routing(votes_by_loops(*mix, z_HK, J, act), 3, true, false)
+                                        .capsules_JC.flatten()) < 1e-12);
+          CHECK(difference(y_em[b][t], reference::em_routing(
+                                           votes_by_loops(*em, z_HK, J, act), 3, 1e-6, [](int64_t) { return 0.4; },
+                                           learned["routing.activate"], learned["routing.cost"], 1, constant)
                                            .capsules_JC.flatten()) < 1e-10);
         }
     }
@@ -98,9 +101,12 @@ TEST_CASE("one round of dynamic routing is a linear layer: the mean of what head
   for (const int64_t J : {1, 4, 8}) {
     const auto mix = filled<DynamicAgreement>(dynamic(1, J), shape_of(H, K, D));
     const auto parameters = mix->named_parameters();
-    const auto omega = (torch::matmul(z.transpose(1, 2).flatten(2), parameters["input"].t()) + parameters["input_bias"]).tanh();
-    CHECK(difference(mix->mix(z, {}), torch::matmul(omega, parameters["votes"].flatten(0, 1)) / static_cast<double>(H)) < 1e-14);
-    CHECK(difference(filled<DynamicAgreement>(dynamic(3, J), shape_of(H, K, D))->mix(z, {}), mix->mix(z, {})) > (J == 1 ? -1 : 1e-4));
+    const auto omega =
+        (torch::matmul(z.transpose(1, 2).flatten(2), parameters["input"].t()) + parameters["input_bias"]).tanh();
+    CHECK(difference(mix->mix(z, {}),
+                     torch::matmul(omega, parameters["votes"].flatten(0, 1)) / static_cast<double>(H)) < 1e-14);
+    CHECK(difference(filled<DynamicAgreement>(dynamic(3, J), shape_of(H, K, D))->mix(z, {}), mix->mix(z, {})) >
+          (J == 1 ? -1 : 1e-4));
   }
 }
 
@@ -171,7 +177,9 @@ Signal signal_and_outliers(int64_t tokens, double deviation, at::Generator gener
   const auto normal = [&](at::IntArrayRef shape) { return torch::empty(shape).normal_(0, 1, generator); };
   const auto signal = normal({1, tokens, 8});
   const auto order = torch::empty({1, 8, tokens, 1}).uniform_(0, 1, generator).argsort(int64_t{1}, false);
-  return {torch::where(order.lt(3), deviation * normal({1, 8, tokens, 8}), signal.unsqueeze(1) + 0.1 * normal({1, 8, tokens, 8})), signal};
+  return {torch::where(order.lt(3), deviation * normal({1, 8, tokens, 8}),
+                       signal.unsqueeze(1) + 0.1 * normal({1, 8, tokens, 8})),
+          signal};
 }
 
 /// Mean square of what is left after 1000 steps that learn to find the signal, on tokens of their own.
@@ -192,8 +200,10 @@ double left_after_learning(Mix& mix, uint64_t seed, double deviation) {
 
 }  // namespace
 
-TEST_CASE("EM routing learns to leave out three of eight heads, others at each token, that are noise; one round of it does not",
-          "[paper-04][long]") {
+TEST_CASE(
+    "EM routing learns to leave out three of eight heads, others at each token, that are noise; one round of it does "
+    "not",
+    "[paper-04][long]") {
   for (const uint64_t seed : {1, 2, 3}) {
     CAPTURE(seed);
     EmAgreementOptions options;
@@ -203,7 +213,8 @@ TEST_CASE("EM routing learns to leave out three of eight heads, others at each t
       options.iterations = iterations;
       return left_after_learning(*std::make_shared<EmAgreement>(options, shape_of(8, 8, 8)), seed, 3);
     };
-    const auto linear = left_after_learning(*std::make_shared<Concatenate>(ConcatenateOptions(), shape_of(8, 8, 8)), seed, 3);
+    const auto linear =
+        left_after_learning(*std::make_shared<Concatenate>(ConcatenateOptions(), shape_of(8, 8, 8)), seed, 3);
     const auto em = learned(3), one_round = learned(1);
     CAPTURE(linear, em, one_round);
     CHECK(em <= 0.5 * linear);

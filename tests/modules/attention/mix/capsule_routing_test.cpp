@@ -11,7 +11,8 @@ namespace {
 constexpr int64_t B = 2, T = 3, I = 5, J = 4, C = 3;
 using Take = DynamicRouting::Take;
 
-std::shared_ptr<EmRouting> em_routing(const EmRoutingOptions& options, int64_t capsules, double times, double constant) {
+std::shared_ptr<EmRouting> em_routing(const EmRoutingOptions& options, int64_t capsules, double times,
+                                      double constant) {
   auto routing = std::make_shared<EmRouting>(options, capsules, times, constant);
   fill(*routing, 0.5);
   return routing;
@@ -27,14 +28,16 @@ EmRoutingOptions em_options(int64_t iterations, double floor = 1e-6, double temp
 }
 
 /// The largest difference of a routing and of loops over each token.
-double apart_from_loops(const Routing& routing, const Tensor& votes, const std::function<reference::Found(const Tensor&)>& loops) {
+double apart_from_loops(const Routing& routing, const Tensor& votes,
+                        const std::function<reference::Found(const Tensor&)>& loops) {
   const torch::NoGradGuard no_grad;
   const auto routed = routing.route(votes);
   double worst = 0;
   for (int64_t b = 0; b < votes.size(0); ++b)
     for (int64_t t = 0; t < votes.size(1); ++t) {
       const auto found = loops(votes[b][t]);
-      worst = std::max({worst, difference(routed.capsules_BTJC[b][t], found.capsules_JC), difference(routed.couplings_BTIJ[b][t], found.couplings_IJ)});
+      worst = std::max({worst, difference(routed.capsules_BTJC[b][t], found.capsules_JC),
+                        difference(routed.couplings_BTIJ[b][t], found.couplings_IJ)});
     }
   return worst;
 }
@@ -81,7 +84,8 @@ TEST_CASE("dynamic routing equals loops, to sums, means and squashed sums", "[pa
     }
 }
 
-TEST_CASE("EM routing equals loops, also where variances are at their floor and where the temperature rises", "[paper-04][paper-45]") {
+TEST_CASE("EM routing equals loops, also where variances are at their floor and where the temperature rises",
+          "[paper-04][paper-45]") {
   const DefaultDtype in_double(torch::kFloat64);
   const auto votes = noise({B, T, I, J, C}, "votes");
   for (const double floor : {1e-6, 1e-2, 1.0})
@@ -91,8 +95,10 @@ TEST_CASE("EM routing equals loops, also where variances are at their floor and 
         const auto routing = em_routing(em_options(iterations, floor, 0.3, rising), J, 2.5, 0.7);
         const auto parameters = routing->named_parameters();
         CHECK(apart_from_loops(*routing, votes, [&](const Tensor& of_token) {
-                return reference::em_routing(of_token, iterations, floor, [&](int64_t round) { return rising ? 0.3 * static_cast<double>(round) : 0.3; },
-                                             parameters["activate"], parameters["cost"], 2.5, 0.7);
+                return reference::em_routing(
+                    of_token, iterations, floor,
+                    [&](int64_t round) { return rising ? 0.3 * static_cast<double>(round) : 0.3; },
+                    parameters["activate"], parameters["cost"], 2.5, 0.7);
               }) < 1e-11);
       }
 }
@@ -142,11 +148,13 @@ TEST_CASE("couplings of an input capsule add up to 1, and inputs that vote alike
   }
 }
 
-TEST_CASE("votes of zeros, equal votes and very large ones give finite capsules and gradients", "[paper-04][paper-45]") {
+TEST_CASE("votes of zeros, equal votes and very large ones give finite capsules and gradients",
+          "[paper-04][paper-45]") {
   for (const auto type : {torch::kFloat32, torch::kFloat64}) {
     const DefaultDtype guard(type);
-    for (const auto& given : {torch::zeros({B, T, I, J, C}), torch::ones({B, T, I, J, C}), 1e3 * noise({B, T, I, J, C}, "votes"),
-                              1e-12 * noise({B, T, I, J, C}, "votes"), noise({B, T, 1, J, C}, "one"), noise({B, T, I, 1, C}, "one")}) {
+    for (const auto& given :
+         {torch::zeros({B, T, I, J, C}), torch::ones({B, T, I, J, C}), 1e3 * noise({B, T, I, J, C}, "votes"),
+          1e-12 * noise({B, T, I, J, C}, "votes"), noise({B, T, 1, J, C}, "one"), noise({B, T, I, 1, C}, "one")}) {
       const auto check = [&](Routing& routing) {
         const auto votes = given.clone().requires_grad_();
         const auto routed = routing.route(votes);
@@ -184,7 +192,8 @@ TEST_CASE("heads of a group are coupled alike, heads of different groups are not
   double all_within = 0, all_between = 0, first_between = 0;
   for (int draw = 0; draw < 20; ++draw) {
     const auto name = std::to_string(draw);
-    const auto z_IK = 2 * noise({3, K}, "centres" + name).index_select(0, torch::tensor(group)) + 0.1 * noise({8, K}, "heads" + name);
+    const auto z_IK =
+        2 * noise({3, K}, "centres" + name).index_select(0, torch::tensor(group)) + 0.1 * noise({8, K}, "heads" + name);
     const auto votes = torch::matmul(z_IK, noise({K, 4 * K}, "matrix" + name) / 4).view({1, 1, 8, 4, K});
     const auto variation = [&](int64_t iterations, bool within) {
       const auto c_IJ = DynamicRouting(iterations, Take::squash).route(votes).couplings_BTIJ[0][0];

@@ -22,7 +22,8 @@ Shape capsule_shape(int64_t heads = of_heads, int64_t width = value_width, int64
 }
 
 template <class OptionsType>
-OptionsType capsule_options(const std::string& merge = "add", std::optional<int64_t> capsules = {}, std::optional<int64_t> width = {}) {
+OptionsType capsule_options(const std::string& merge = "add", std::optional<int64_t> capsules = {},
+                            std::optional<int64_t> width = {}) {
   OptionsType options;
   options.merge = merge;
   options.capsules = capsules;
@@ -50,7 +51,8 @@ TEST_CASE("capsules by loops: votes, routing, and the sum with the usual output"
   const torch::NoGradGuard no_grad;
   const int64_t B = 2, T = 3;
   const auto z = noise({B, of_heads, T, value_width}, "z");
-  const auto check = [&](Capsules& mix, int64_t J, int64_t C, const std::function<reference::Found(const Tensor&)>& route) {
+  const auto check = [&](Capsules& mix, int64_t J, int64_t C,
+                         const std::function<reference::Found(const Tensor&)>& route) {
     const auto parameters = mix.named_parameters();
     const auto y = mix.mix(z, {});
     for (int64_t b = 0; b < B; ++b)
@@ -60,9 +62,11 @@ TEST_CASE("capsules by loops: votes, routing, and the sum with the usual output"
           for (int64_t j = 0; j < J; ++j)
             for (int64_t c = 0; c < C; ++c)
               for (int64_t k = 0; k < value_width; ++k)
-                votes[h][j][c] += reference::at(z, {b, h, t, k}) * reference::at(parameters["votes"], {h, k, j * C + c});
+                votes[h][j][c] +=
+                    reference::at(z, {b, h, t, k}) * reference::at(parameters["votes"], {h, k, j * C + c});
         auto expected = torch::matmul(parameters["output"], route(votes).capsules_JC.flatten());
-        if (parameters.contains("weight")) expected = expected + torch::matmul(parameters["weight"], z[b].select(1, t).flatten());
+        if (parameters.contains("weight"))
+          expected = expected + torch::matmul(parameters["weight"], z[b].select(1, t).flatten());
         if (parameters.contains("bias")) expected = expected + parameters["bias"];
         CHECK(difference(y[b][t], expected) < 1e-11);
       }
@@ -82,13 +86,15 @@ TEST_CASE("capsules by loops: votes, routing, and the sum with the usual output"
       fill(*mix);
       const auto parameters = mix->named_parameters();
       check(*mix, J, C, [&](const Tensor& votes) {
-        return reference::em_routing(votes, 3, 1e-2, [](int64_t round) { return 0.1 * static_cast<double>(round); }, parameters["routing.activate"],
-                                     parameters["routing.cost"], static_cast<double>(C), 0);
+        return reference::em_routing(
+            votes, 3, 1e-2, [](int64_t round) { return 0.1 * static_cast<double>(round); },
+            parameters["routing.activate"], parameters["routing.cost"], static_cast<double>(C), 0);
       });
     }
 }
 
-TEST_CASE("one round without squash, in W_O's place, with W_c = J I, is concatenation times the reshaped votes", "[paper-45]") {
+TEST_CASE("one round without squash, in W_O's place, with W_c = J I, is concatenation times the reshaped votes",
+          "[paper-45]") {
   const DefaultDtype in_double(torch::kFloat64);
   const torch::NoGradGuard no_grad;
   constexpr int64_t heads = 8, K = 16, J = 4, C = 16, D = J * C;
@@ -119,8 +125,10 @@ TEST_CASE("capsules have H J K C + J C D parameters more than W_O and its bias",
   CHECK(numbers_in(alone) == D + heads * heads * K * K + heads * K * D);
   CHECK(numbers_in(EmCapsules({}, shape)) == numbers_in(usual) + 2 * heads);
   // W_O, votes and W_c, then 2 x 3 - 1 (3 x 3 - 1 for EM) sums over the votes' numbers
-  CHECK(usual.flops(10, heads) == 2 * 10 * (heads * K * D + heads * K * heads * K + heads * K * D + 5 * heads * heads * K));
-  CHECK(EmCapsules({}, shape).flops(10, heads) == 2 * 10 * (heads * K * D + heads * K * heads * K + heads * K * D + 8 * heads * heads * K));
+  CHECK(usual.flops(10, heads) ==
+        2 * 10 * (heads * K * D + heads * K * heads * K + heads * K * D + 5 * heads * heads * K));
+  CHECK(EmCapsules({}, shape).flops(10, heads) ==
+        2 * 10 * (heads * K * D + heads * K * heads * K + heads * K * D + 8 * heads * heads * K));
 }
 
 TEST_CASE("with W_c = 0 capsules leave the usual output as it is", "[paper-45]") {

@@ -64,7 +64,8 @@ TEST_CASE("without a number, as many heads are concatenated as make the model's 
   CHECK(shape_text(mix.named_parameters()["weight"]) == "[6, 6]");
   CHECK(grouped_average_problem(together(std::nullopt), 32, 8, 16).empty());
   CHECK_THAT(grouped_average_problem(together(std::nullopt), 32, 8, 5), Catch::Contains("width divides d_model (32)"));
-  CHECK_THAT(grouped_average_problem(together(std::nullopt), 24, 8, 8), Catch::Contains("divisor of the heads (8), got 3"));
+  CHECK_THAT(grouped_average_problem(together(std::nullopt), 24, 8, 8),
+             Catch::Contains("divisor of the heads (8), got 3"));
 }
 
 TEST_CASE("to concatenate all heads is the plain output") {

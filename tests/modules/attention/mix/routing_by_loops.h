@@ -20,7 +20,8 @@ inline double at(const torch::Tensor& x, std::vector<int64_t> place) {
   return one.item<double>();
 }
 
-inline Found found_of(const std::vector<std::vector<double>>& capsules, const std::vector<std::vector<double>>& couplings) {
+inline Found found_of(const std::vector<std::vector<double>>& capsules,
+                      const std::vector<std::vector<double>>& couplings) {
   const auto tensor = [](const std::vector<std::vector<double>>& rows) {
     std::vector<torch::Tensor> all;
     for (const auto& row : rows) all.push_back(torch::tensor(row, torch::kFloat64));
@@ -60,10 +61,12 @@ inline Found dynamic_routing(const torch::Tensor& votes, int64_t rounds, bool me
 }
 
 /// Normal densities, without logarithms: for votes of ordinary size.
-inline Found em_routing(const torch::Tensor& votes, int64_t rounds, double floor, const std::function<double(int64_t round)>& lambda,
-                        const torch::Tensor& activate_J, const torch::Tensor& cost_J, double times, double constant) {
+inline Found em_routing(const torch::Tensor& votes, int64_t rounds, double floor,
+                        const std::function<double(int64_t round)>& lambda, const torch::Tensor& activate_J,
+                        const torch::Tensor& cost_J, double times, double constant) {
   const auto I = votes.size(0), J = votes.size(1), C = votes.size(2);
-  std::vector<std::vector<double>> R(I, std::vector<double>(J, 1.0 / static_cast<double>(J))), mean(J, std::vector<double>(C)), out = mean;
+  std::vector<std::vector<double>> R(I, std::vector<double>(J, 1.0 / static_cast<double>(J))),
+      mean(J, std::vector<double>(C)), out = mean;
   for (int64_t round = 1;; ++round) {
     auto variance = mean;
     std::vector<double> active(J);
@@ -78,7 +81,8 @@ inline Found em_routing(const torch::Tensor& votes, int64_t rounds, double floor
         variance[j][k] = std::max(squares / S, floor);
         logs += std::log(std::sqrt(variance[j][k]));
       }
-      active[j] = 1 / (1 + std::exp(-lambda(round) * (at(activate_J, {j}) - S * (times * at(cost_J, {j}) + constant + logs))));
+      active[j] =
+          1 / (1 + std::exp(-lambda(round) * (at(activate_J, {j}) - S * (times * at(cost_J, {j}) + constant + logs))));
       for (int64_t k = 0; k < C; ++k) out[j][k] = active[j] * mean[j][k];
     }
     if (round == rounds) return found_of(out, R);
@@ -87,7 +91,8 @@ inline Found em_routing(const torch::Tensor& votes, int64_t rounds, double floor
       for (int64_t j = 0; j < J; ++j) {
         R[i][j] = active[j];
         for (int64_t k = 0; k < C; ++k)
-          R[i][j] *= std::exp(-std::pow(at(votes, {i, j, k}) - mean[j][k], 2) / (2 * variance[j][k])) / std::sqrt(2 * std::numbers::pi * variance[j][k]);
+          R[i][j] *= std::exp(-std::pow(at(votes, {i, j, k}) - mean[j][k], 2) / (2 * variance[j][k])) /
+                     std::sqrt(2 * std::numbers::pi * variance[j][k]);
         all += R[i][j];
       }
       for (auto& r : R[i]) r /= all;

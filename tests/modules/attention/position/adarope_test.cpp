@@ -57,10 +57,13 @@ Tensor parameter(torch::nn::Module& module, const std::string& name) {
 /// (R_g(t) q_t) . (R_g(s) k_s) c_h (1 + a_h max(0, ln((t + 1) / L)))^2 / sqrt(K), number by number.
 Tensor by_loops(Attention& attention, int64_t G, int64_t L, const Tensor& x, const reference::Sees& sees) {
   const auto p = attention.named_parameters();
-  const auto rows = [&](const std::string& name, int64_t from, int64_t count) { return p[name].narrow(0, from, count); };
+  const auto rows = [&](const std::string& name, int64_t from, int64_t count) {
+    return p[name].narrow(0, from, count);
+  };
   const auto q = reference::project(x, rows("project.weight", 0, H * K), rows("project.bias", 0, H * K), K);
   const auto k = reference::project(x, rows("project.weight", H * K, G * K), rows("project.bias", H * K, G * K), K);
-  const auto v = reference::project(x, rows("project.weight", (H + G) * K, G * K), rows("project.bias", (H + G) * K, G * K), K);
+  const auto v =
+      reference::project(x, rows("project.weight", (H + G) * K, G * K), rows("project.bias", (H + G) * K, G * K), K);
   const auto lambda = reference::in_double(p["position.log_frequency"]);
   const auto c = reference::in_double(p["position.factor"]), a = reference::in_double(p["position.growth"]);
   std::vector<int64_t> group_of;
@@ -79,7 +82,8 @@ Tensor by_loops(Attention& attention, int64_t G, int64_t L, const Tensor& x, con
     const double root = 1 + a[h].item<double>() * beyond;
     return sum * c[h].item<double>() * root * root / std::sqrt(static_cast<double>(K));
   };
-  return reference::concatenate(reference::weigh_by(scores, x.size(1), v, group_of, sees), p["mix.weight"], p["mix.bias"]);
+  return reference::concatenate(reference::weigh_by(scores, x.size(1), v, group_of, sees), p["mix.weight"],
+                                p["mix.bias"]);
 }
 
 Tensor scores_at(Attention& attention, const Tensor& x, const Tensor& positions) {
@@ -232,12 +236,15 @@ TEST_CASE("a growth of 0.1 is YaRN's temperature beyond the trained length, and 
   options.growth = 0.1;
   AdaRope own(options, shape_of(1, 1, 2));
   const auto length_at = [&](int64_t position) {
-    return own.query(torch::tensor({1.0, 0.0}).view({1, 1, 1, 2}), torch::tensor({position}, torch::kLong)).norm().item<double>();
+    return own.query(torch::tensor({1.0, 0.0}).view({1, 1, 1, 2}), torch::tensor({position}, torch::kLong))
+        .norm()
+        .item<double>();
   };
   for (const int64_t n : {1, 2, 63, 64}) CHECK(length_at(n - 1) == Approx(1).epsilon(1e-14));
   for (const int64_t n : {65, 128, 512, 4096}) {
     const auto s = static_cast<double>(n) / 64;
-    CHECK(length_at(n - 1) == Approx(std::pow(0.1 * std::log(s) + 1, 2)).epsilon(1e-13));  // 1/t of sqrt(1/t) = 0.1 ln s + 1
+    CHECK(length_at(n - 1) ==
+          Approx(std::pow(0.1 * std::log(s) + 1, 2)).epsilon(1e-13));  // 1/t of sqrt(1/t) = 0.1 ln s + 1
   }
 }
 
@@ -282,7 +289,8 @@ TEST_CASE("frequencies in half precision are of full precision, far positions in
 }
 
 TEST_CASE("what adaptive rotary positions can't do is refused, with a way out") {
-  CHECK_THROWS_WITH(AdaRope(AdaRopeOptions{}, shape_of(2, 2, 5)), "position.adarope: expected an even head width, of pairs to turn, got 5");
+  CHECK_THROWS_WITH(AdaRope(AdaRopeOptions{}, shape_of(2, 2, 5)),
+                    "position.adarope: expected an even head width, of pairs to turn, got 5");
   AdaRopeOptions head;
   head.share = "head";
   CHECK_THROWS_WITH(AdaRope(head, shape_of(4, 2, 4)),
@@ -586,9 +594,9 @@ TEST_CASE("layers of an encoder of frames, those that heads unroll into and othe
 
 namespace {
 
-/// A model made by hand, that nothing but its positions learns: head 0 is to look at the token before, head 1 at the one
-/// earlier token whose content is what the query asks for. Both use all pairs: the angles by which the queries of head 0 are
-/// turned are those at which RoPE finds distance 1, contents are random angles of each pair.
+/// A model made by hand, that nothing but its positions learns: head 0 is to look at the token before, head 1 at the
+/// one earlier token whose content is what the query asks for. Both use all pairs: the angles by which the queries of
+/// head 0 are turned are those at which RoPE finds distance 1, contents are random angles of each pair.
 class TwoHeads {
  public:
   static constexpr int64_t pairs = 12, width = 2 * pairs, length = 256, trained = 64;
@@ -606,7 +614,8 @@ class TwoHeads {
     attention_ = std::make_shared<Attention>(options, 2 * width + 1, 2 * width + 1, false);
     initialise(*attention_, 1);
     const torch::NoGradGuard no_grad;
-    auto weight = parameter(*attention_, "project.weight");  // queries, keys and values, of 2 heads each; x = [content, asked, 1]
+    auto weight =
+        parameter(*attention_, "project.weight");  // queries, keys and values, of 2 heads each; x = [content, asked, 1]
     weight.zero_();
     const auto size = std::sqrt(8.0);
     for (int64_t i = 0; i < pairs; ++i) {
@@ -668,7 +677,8 @@ class TwoHeads {
 
 }  // namespace
 
-TEST_CASE("on a frozen model of two unlike heads, frequencies of each head learn what a schedule that both share can't", "[paper-02][long]") {
+TEST_CASE("on a frozen model of two unlike heads, frequencies of each head learn what a schedule that both share can't",
+          "[paper-02][long]") {
   const auto learned = [](const std::string& share) {
     TwoHeads model(share);
     model.learn(200);

@@ -43,7 +43,8 @@ TEST_CASE("a head with an offset gives the value that lies so far back, and zero
 }
 
 TEST_CASE("an offset for each head is asked for", "[position]") {
-  CHECK_THROWS_WITH(make_attention(looking({1, 2}), small_width), ContainsSubstring("expected an offset for each of 4 heads, got 2"));
+  CHECK_THROWS_WITH(make_attention(looking({1, 2}), small_width),
+                    ContainsSubstring("expected an offset for each of 4 heads, got 2"));
   CHECK_THROWS_AS(make_attention(looking({1, 2, 3, 4}), small_width, /*cross=*/true), ShapeError);
 }
 

@@ -72,7 +72,9 @@ TEST_CASE("NTK scaling leaves the fastest pair, slows the slowest s times and th
     CHECK(after.front() == before.front());
     CHECK(after.back() == Approx(before.back() / 8).epsilon(1e-12));
     for (std::size_t i = 0; i < before.size(); ++i)
-      CHECK(after[i] == Approx(before[i] * std::pow(8.0, -static_cast<double>(i) / static_cast<double>(before.size() - 1))).epsilon(1e-12));
+      CHECK(after[i] ==
+            Approx(before[i] * std::pow(8.0, -static_cast<double>(i) / static_cast<double>(before.size() - 1)))
+                .epsilon(1e-12));
   }
   scaled.factor = 1;
   CHECK(angles(*rope_of(scaled, 8), 8) == angles(*rope_of(plain, 8), 8));
@@ -89,7 +91,8 @@ TEST_CASE("RoPE in half precision turns by angles of full precision, far positio
     CHECK(y.scalar_type() == type);
     DefaultDtype guard(torch::kFloat64);
     const auto exact = rope_of({}, 8)->rotate(x.to(torch::kFloat64), at);
-    // Rounding of the type alone: x, two products and their sum, of numbers up to 4; the float angle of 30000 is right to 0.001.
+    // Rounding of the type alone: x, two products and their sum, of numbers up to 4; the float angle of 30000 is right
+    // to 0.001.
     CHECK(difference(y, exact) < (type == torch::kFloat16 ? 0.012 : 0.06));
     module->to(torch::kFloat64);
     CHECK(rope->named_buffers()["frequency"].scalar_type() == torch::kFloat64);
@@ -100,9 +103,13 @@ TEST_CASE("what RoPE can't rotate is refused") {
   RopeOptions little, ntk;
   little.fraction = 0.2;
   ntk.scaling = "ntk";
-  CHECK_THROWS_WITH(rope_of(little, 8), "position.rope: expected a head width of which the fraction holds a pair, got 8; choose another head_width");
+  CHECK_THROWS_WITH(
+      rope_of(little, 8),
+      "position.rope: expected a head width of which the fraction holds a pair, got 8; choose another head_width");
   CHECK_NOTHROW(rope_of(little, 10));
-  CHECK_THROWS_WITH(rope_of(ntk, 2), "position.rope: expected a head width of which two pairs are rotated, for ntk, got 2; choose another head_width");
+  CHECK_THROWS_WITH(
+      rope_of(ntk, 2),
+      "position.rope: expected a head width of which two pairs are rotated, for ntk, got 2; choose another head_width");
   RopeOptions idle;
   idle.factor = 2;
   Problems problems;

@@ -33,13 +33,17 @@ AttentionOptions relative(bool biases = true, int64_t groups = 0, std::vector<in
 /// ((q_t + u) . k_s + (q_t + v) . W R_{t-s}) / sqrt(K), number by number.
 Tensor by_loops(Attention& attention, int64_t G, const Tensor& x, const reference::Sees& sees) {
   const auto p = attention.named_parameters();
-  const auto rows = [&](const std::string& name, int64_t from, int64_t count) { return p[name].narrow(0, from, count); };
+  const auto rows = [&](const std::string& name, int64_t from, int64_t count) {
+    return p[name].narrow(0, from, count);
+  };
   const auto q = reference::project(x, rows("project.weight", 0, H * K), rows("project.bias", 0, H * K), K);
   const auto k = reference::project(x, rows("project.weight", H * K, G * K), rows("project.bias", H * K, G * K), K);
-  const auto v = reference::project(x, rows("project.weight", (H + G) * K, G * K), rows("project.bias", (H + G) * K, G * K), K);
+  const auto v =
+      reference::project(x, rows("project.weight", (H + G) * K, G * K), rows("project.bias", (H + G) * K, G * K), K);
   const auto zeros = torch::zeros({H, K}, torch::kFloat64);
   const auto content = p.contains("position.content_bias") ? reference::in_double(p["position.content_bias"]) : zeros;
-  const auto of_position = p.contains("position.position_bias") ? reference::in_double(p["position.position_bias"]) : zeros;
+  const auto of_position =
+      p.contains("position.position_bias") ? reference::in_double(p["position.position_bias"]) : zeros;
   const auto weight = reference::in_double(p["position.weight"]);
   std::vector<int64_t> group_of;
   for (int64_t h = 0; h < H; ++h) group_of.push_back(h / (H / G));
@@ -59,7 +63,8 @@ Tensor by_loops(Attention& attention, int64_t G, const Tensor& x, const referenc
     }
     return sum / std::sqrt(2.0);
   };
-  return reference::concatenate(reference::weigh_by(scores, x.size(1), v, group_of, sees), p["mix.weight"], p["mix.bias"]);
+  return reference::concatenate(reference::weigh_by(scores, x.size(1), v, group_of, sees), p["mix.weight"],
+                                p["mix.bias"]);
 }
 
 }  // namespace
@@ -77,13 +82,15 @@ TEST_CASE("relative positions equal double loops over queries and keys") {
           Visibility see;
           see.causal = is_causal;
           see.key_mask_BS = mask_of({T, 4}, T);
-          const auto expected = by_loops(*attention, groups > 0 ? groups : H, x, [&](int64_t b, int64_t h, int64_t t, int64_t s) {
-            if (is_causal && s > t) return false;
-            if (windowed && windows[h] > 0 && std::abs(t - s) >= windows[h]) return false;
-            return b == 0 || s < 4;
-          });
+          const auto expected =
+              by_loops(*attention, groups > 0 ? groups : H, x, [&](int64_t b, int64_t h, int64_t t, int64_t s) {
+                if (is_causal && s > t) return false;
+                if (windowed && windows[h] > 0 && std::abs(t - s) >= windows[h]) return false;
+                return b == 0 || s < 4;
+              });
           Forward fast, looked;
-          LambdaTap weights([](At at, Site) { return at == At::weights; }, [](At, Site, Tensor value) { return value; });
+          LambdaTap weights([](At at, Site) { return at == At::weights; },
+                            [](At, Site, Tensor value) { return value; });
           looked.taps = {&weights};
           CHECK(difference(attention->forward(call_of(x, fast, see)), expected) < 1e-12);
           CHECK(difference(attention->forward(call_of(x, looked, see)), expected) < 1e-12);
@@ -113,19 +120,19 @@ TEST_CASE("a query that is put in another's place is compared with keys and dist
   auto attention = make_attention(relative(), D);
   const auto x = noise({B, T, D}, "x"), other = noise({B, T, D}, "other");
   Tensor theirs, scores;
-  LambdaTap keep([](At at, Site) { return at == At::q || at == At::scores; }, [&](At at, Site, Tensor value) {
-    return (at == At::q ? theirs : scores) = value;
-  });
+  LambdaTap keep([](At at, Site) { return at == At::q || at == At::scores; },
+                 [&](At at, Site, Tensor value) { return (at == At::q ? theirs : scores) = value; });
   Forward run;
   run.taps = {&keep};
   attention->forward(call_of(other, run, causal()));
   const auto expected_q = theirs;
   // Their queries with our keys: from a pass in which x gives keys and positions the same.
   Tensor seen;
-  LambdaTap put([](At at, Site) { return at == At::q || at == At::scores; }, [&](At at, Site, Tensor value) {
-    if (at == At::q) return expected_q;
-    return seen = value;
-  });
+  LambdaTap put([](At at, Site) { return at == At::q || at == At::scores; },
+                [&](At at, Site, Tensor value) {
+                  if (at == At::q) return expected_q;
+                  return seen = value;
+                });
   Forward patched;
   patched.taps = {&put};
   attention->forward(call_of(other, patched, causal()));
@@ -134,7 +141,8 @@ TEST_CASE("a query that is put in another's place is compared with keys and dist
   // The part of distances depends on the query alone: the scores of both passes differ by (q + u) (k - k').
   const auto p = attention->named_parameters();
   const auto keys = [&](const Tensor& of) {
-    return reference::project(of, p["project.weight"].narrow(0, H * K, H * K), p["project.bias"].narrow(0, H * K, H * K), K);
+    return reference::project(of, p["project.weight"].narrow(0, H * K, H * K),
+                              p["project.bias"].narrow(0, H * K, H * K), K);
   };
   const auto change = torch::matmul(expected_q, (keys(x) - keys(other)).transpose(-2, -1)) / std::sqrt(2.0);
   const auto below = torch::ones({T, T}, torch::kBool).tril();
@@ -145,7 +153,9 @@ TEST_CASE("relative positions are computed by LibTorch's fused kernel in evaluat
   auto attention = make_attention(relative(), D);
   const auto x = noise({B, T, D}, "x");
   const Site site{Stack::dec_self, 0};
-  const auto times = [](const std::map<std::string, int>& ran, const std::string& name) { return ran.count(name) ? ran.at(name) : 0; };
+  const auto times = [](const std::map<std::string, int>& ran, const std::string& name) {
+    return ran.count(name) ? ran.at(name) : 0;
+  };
   Forward run;
   CHECK(!attention->fusable(site, run));
   attention->forward(call_of(x, run, causal())).square().sum().backward();
@@ -174,19 +184,23 @@ TEST_CASE("relative positions keep their frequencies in half precision") {
 }
 
 TEST_CASE("relative positions are refused in a cross-attention, at an odd width and beside other scores") {
-  CHECK_THROWS_WITH(Attention(relative(), D, D, true),
-                    "position.transformer_xl: expected a self-attention; a cross-attention's queries and keys share no positions");
+  CHECK_THROWS_WITH(
+      Attention(relative(), D, D, true),
+      "position.transformer_xl: expected a self-attention; a cross-attention's queries and keys share no positions");
   auto odd = relative();
   odd.head_width = 2;
-  CHECK_THROWS_WITH(Attention(odd, 13, 13, false), "position.transformer_xl: expected an even d_model, of sines and cosines, got 13");
+  CHECK_THROWS_WITH(Attention(odd, 13, 13, false),
+                    "position.transformer_xl: expected an even d_model, of sines and cosines, got 13");
   Problems problems;
   attention_rules(odd, 13, false, "attention", problems);
   REQUIRE(problems.found.size() == 1);
   CHECK(problems.found[0].field == "attention.position");
   for (const bool additive : {false, true}) {
     auto options = relative();
-    if (additive) options.weigh.score.choose("additive");
-    else options.weigh.score.as<DotProductOptions>().scale = 1.0;
+    if (additive)
+      options.weigh.score.choose("additive");
+    else
+      options.weigh.score.as<DotProductOptions>().scale = 1.0;
     Problems of_score;
     attention_rules(options, D, false, "attention", of_score);
     REQUIRE(of_score.found.size() == 1);

@@ -47,7 +47,8 @@ TEST_CASE("collaborative heads equal loops over numbers: (x W_Q) diag(m) (x W_K)
       options.project.as<CollaborativeOptions>().content_bias = content_bias;
       auto attention = make_attention(options, D);
       const auto of = [&](const std::string& name) { return parameter(*attention, "project." + name); };
-      const auto q = reference::project(x, of("query_weight"), {}, K), k = reference::project(x, of("key_weight"), {}, K);
+      const auto q = reference::project(x, of("query_weight"), {}, K),
+                 k = reference::project(x, of("key_weight"), {}, K);
       const auto v = reference::project(x, of("value_weight"), of("value_bias"), V);
       const auto c = content_bias ? reference::project(x, of("content"), {}, 1) : torch::zeros({B, H, T, 1});
       const auto m = reference::in_double(of("mix"));
@@ -78,14 +79,16 @@ TEST_CASE("collaborative heads with ones in blocks and the right content bias ar
   auto& attention = *made;
   initialise(attention, 1);
   attention.eval();
-  const auto rows = parameter(*standard, "project.weight").split(D), biases = parameter(*standard, "project.bias").split(D);
+  const auto rows = parameter(*standard, "project.weight").split(D),
+             biases = parameter(*standard, "project.bias").split(D);
   const auto write = [&](const std::string& name, const Tensor& value) { parameter(attention, name).copy_(value); };
   write("project.query_weight", rows[0]);
   write("project.key_weight", rows[1]);
   write("project.value_weight", rows[2]);
   write("project.value_bias", biases[2]);
   for (int64_t h = 0; h < H; ++h)  // c_h = W_K^h b_Q^h; the keys' own bias goes nowhere
-    parameter(attention, "project.content")[h].copy_(torch::matmul(biases[0].narrow(0, h * d, d), rows[1].narrow(0, h * d, d)));
+    parameter(attention, "project.content")[h].copy_(
+        torch::matmul(biases[0].narrow(0, h * d, d), rows[1].narrow(0, h * d, d)));
   for (const auto* name : {"mix.weight", "mix.bias"}) write(name, parameter(*standard, name));
   CHECK(difference(forward(attention, x), forward(*standard, x)) < 1e-14);
   parameter(attention, "project.content").zero_();
@@ -98,7 +101,8 @@ TEST_CASE("collaborative queries and keys have 2 D K + H K + H D numbers, and sc
     options.heads = heads;
     options.head_width = head_width;
     options.value_width = width / heads;
-    return numbers_of(Attention(options, width, width, false), "project.") - width * width - width;  // without the values
+    return numbers_of(Attention(options, width, width, false), "project.") - width * width -
+           width;  // without the values
   };
   CHECK(counts(512, 8, 128) == 2 * 512 * 128 + 8 * 128 + 8 * 512);
   CHECK(counts(768, 12, 192) == 2 * 768 * 192 + 12 * 192 + 12 * 768);
@@ -117,7 +121,8 @@ TEST_CASE("collaborative queries and keys have 2 D K + H K + H D numbers, and sc
   AttentionOptions plain;
   plain.heads = H;
   const Attention standard(plain, D, D, false);
-  const auto scores_of_standard = standard.flops(T, T, false) - 2 * T * D * 3 * D - 2 * T * D * D - 2 * H * T * T * (D / H);
+  const auto scores_of_standard =
+      standard.flops(T, T, false) - 2 * T * D * 3 * D - 2 * T * D * D - 2 * H * T * T * (D / H);
   CHECK(cost(D) - cost(1) + 2 * H * T * T == H * scores_of_standard);
 }
 
@@ -171,11 +176,14 @@ TEST_CASE("collaborative heads start from normal numbers, ones in blocks, or ali
     CHECK(parameter(attention, "project.mix").std().item<double>() == Approx(deviation).epsilon(0.05));
     CHECK(std::abs(parameter(attention, "project.mix").mean().item<double>()) < 0.02);
     CHECK(parameter(attention, "project.content").count_nonzero().item<int64_t>() == 0);
-    CHECK(parameter(attention, "project.query_weight").abs().max().item<double>() == Approx(std::sqrt(6.0 / (D + 128))).epsilon(0.02));
+    CHECK(parameter(attention, "project.query_weight").abs().max().item<double>() ==
+          Approx(std::sqrt(6.0 / (D + 128))).epsilon(0.02));
   }
-  const auto blocks = std::make_shared<Attention>(shared("blocks"), D, D, false, std::vector<int64_t>{0, 2});  // head 2 has its own block
+  const auto blocks = std::make_shared<Attention>(shared("blocks"), D, D, false,
+                                                  std::vector<int64_t>{0, 2});  // head 2 has its own block
   initialise(*blocks, 2);
-  CHECK(torch::equal(parameter(*blocks, "project.mix"), torch::tensor({1., 1., 0., 0., 0., 0., 0., 0., 0., 0., 1., 1.}).view({2, 6})));
+  CHECK(torch::equal(parameter(*blocks, "project.mix"),
+                     torch::tensor({1., 1., 0., 0., 0., 0., 0., 0., 0., 0., 1., 1.}).view({2, 6})));
   const auto ones = std::make_shared<Attention>(shared("ones"), D, D, false);
   initialise(*ones, 2);
   ones->eval();
@@ -197,12 +205,16 @@ TEST_CASE("positions that turn shared dimensions speak of distance alone") {
 
 TEST_CASE("a removed collaborative head takes its mix, content bias and values") {
   auto attention = make_attention(shared(), D);
-  const auto before = [&](const std::string& name) { return parameter(*attention, "project." + name).detach().clone(); };
-  const auto mix = before("mix"), content = before("content"), values = before("value_weight"), keys = before("key_weight");
+  const auto before = [&](const std::string& name) {
+    return parameter(*attention, "project." + name).detach().clone();
+  };
+  const auto mix = before("mix"), content = before("content"), values = before("value_weight"),
+             keys = before("key_weight");
   attention->keep({2, 0});
   CHECK(torch::equal(parameter(*attention, "project.mix"), torch::stack({mix[2], mix[0]})));
   CHECK(torch::equal(parameter(*attention, "project.content"), torch::stack({content[2], content[0]})));
-  CHECK(torch::equal(parameter(*attention, "project.value_weight"), torch::cat({values.narrow(0, 0, V), values.narrow(0, 2 * V, V)})));
+  CHECK(torch::equal(parameter(*attention, "project.value_weight"),
+                     torch::cat({values.narrow(0, 0, V), values.narrow(0, 2 * V, V)})));
   CHECK(torch::equal(parameter(*attention, "project.key_weight"), keys));
 }
 

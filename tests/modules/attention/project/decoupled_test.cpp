@@ -13,7 +13,8 @@ namespace {
 
 constexpr int64_t B = 2, T = 6, S = 5, D = 16, H = 4, K = 4;
 
-AttentionOptions decoupled(std::vector<int64_t> k_map, std::vector<int64_t> v_map, const std::string& position = "none") {
+AttentionOptions decoupled(std::vector<int64_t> k_map, std::vector<int64_t> v_map,
+                           const std::string& position = "none") {
   AttentionOptions options;
   options.heads = H;
   options.project.choose("decoupled");
@@ -49,7 +50,8 @@ void share(const Attention& from, Attention& to) {
   auto mine = to.named_parameters();
   const auto q = shape.H() * K, kv = shape.G() * K;
   for (const std::string what : {"weight", "bias"}) {
-    const auto all = shape.cross ? torch::cat({theirs["project.query_" + what], theirs["project.memory_" + what]}) : theirs["project." + what];
+    const auto all = shape.cross ? torch::cat({theirs["project.query_" + what], theirs["project.memory_" + what]})
+                                 : theirs["project." + what];
     mine["project.query_" + what].copy_(all.narrow(0, 0, q));
     mine["project.key_" + what].copy_(all.narrow(0, q, kv));
     mine["project.value_" + what].copy_(all.narrow(0, q + kv, kv));
@@ -78,7 +80,8 @@ TEST_CASE("equal maps in order are grouped queries, a group for each head the st
       for (int64_t h = 0; h < H; ++h) map.push_back(h * groups / H);
       auto options = decoupled(map, map, position);
       auto by_count = decoupled({}, {}, position);
-      by_count.project.as<DecoupledProjectOptions>().k_groups = by_count.project.as<DecoupledProjectOptions>().v_groups = groups;
+      by_count.project.as<DecoupledProjectOptions>().k_groups =
+          by_count.project.as<DecoupledProjectOptions>().v_groups = groups;
       auto reference = make_attention(grouped(groups, position), D, cross);
       const auto given = cross ? memory : Tensor();
       State expected;
@@ -88,7 +91,8 @@ TEST_CASE("equal maps in order are grouped queries, a group for each head the st
         share(*reference, *attention);
         State state;
         CHECK(difference(forward(*attention, x, given, &state), y) < 1e-13);
-        for (std::size_t i = 0; i < 2; ++i) CHECK(difference(state.stored[i], expected.stored[i]) < 1e-13);  // keys as positions left them
+        for (std::size_t i = 0; i < 2; ++i)
+          CHECK(difference(state.stored[i], expected.stored[i]) < 1e-13);  // keys as positions left them
         CHECK(attention->cache_numbers() == reference->cache_numbers());
         CHECK(attention->flops(T, S, false) == reference->flops(T, S, false));
         CHECK((attention->shape().group_of == reference->shape().group_of));
@@ -103,8 +107,10 @@ TEST_CASE("equal maps in order are grouped queries, a group for each head the st
 TEST_CASE("decoupled heads equal loops over double numbers, each reading its own keys and values") {
   DefaultDtype guard(torch::kFloat64);
   const auto x = noise({B, T, D}, "x"), memory = noise({B, S, D}, "memory");
-  const std::vector<std::pair<std::vector<int64_t>, std::vector<int64_t>>> maps{
-      {{0, 0, 1, 1}, {0, 1, 1, 1}}, {{1, 0, 0, 1}, {0, 0, 2, 1}}, {{0, 0, 0, 0}, {3, 1, 2, 0}}, {{2, 0, 1, 2}, {0, 0, 0, 0}}};
+  const std::vector<std::pair<std::vector<int64_t>, std::vector<int64_t>>> maps{{{0, 0, 1, 1}, {0, 1, 1, 1}},
+                                                                                {{1, 0, 0, 1}, {0, 0, 2, 1}},
+                                                                                {{0, 0, 0, 0}, {3, 1, 2, 0}},
+                                                                                {{2, 0, 1, 2}, {0, 0, 0, 0}}};
   for (const bool cross : {false, true})
     for (const auto& [k_map, v_map] : maps) {
       auto attention = make_attention(decoupled(k_map, v_map, cross ? "none" : "rope"), D, cross);
@@ -118,7 +124,8 @@ TEST_CASE("decoupled heads equal loops over double numbers, each reading its own
         k = reference::rotate(k, 10000);
       }
       const auto scores = reference::dot_products(q, k, k_map, 0.5);
-      const auto z = reference::weigh_by(scores, T, v, v_map, [&](int64_t, int64_t, int64_t t, int64_t s) { return cross || s <= t; });
+      const auto z = reference::weigh_by(scores, T, v, v_map,
+                                         [&](int64_t, int64_t, int64_t t, int64_t s) { return cross || s <= t; });
       const auto y = reference::concatenate(z, p["mix.weight"], p["mix.bias"]);
       CHECK(difference(forward(*attention, x, cross ? memory : Tensor()), y) < 1e-12);
     }
@@ -126,7 +133,8 @@ TEST_CASE("decoupled heads equal loops over double numbers, each reading its own
 
 TEST_CASE("a cache of decoupled heads holds T K (n_k + n_v) numbers a layer") {
   int64_t held = 0, formula = 0;
-  for (const auto& [k_map, v_map, groups] : std::vector<std::tuple<std::vector<int64_t>, std::vector<int64_t>, int64_t>>{
+  for (const auto& [k_map, v_map, groups] :
+       std::vector<std::tuple<std::vector<int64_t>, std::vector<int64_t>, int64_t>>{
            {{0, 0, 1, 1}, {0, 1, 1, 1}, 4}, {{0, 0, 0, 0}, {0, 1, 2, 1}, 4}, {{0, 1, 2, 3}, {0, 0, 0, 0}, 5}}) {
     auto attention = make_attention(decoupled(k_map, v_map, "rope"), D);
     State state;

@@ -1,4 +1,5 @@
-// 2210.05144: a mixture of attention heads. The project, the gate and the mix are tried together, as they only stand so.
+// 2210.05144: a mixture of attention heads. The project, the gate and the mix are tried together, as they only stand
+// so.
 #include "modules/attention/project/experts.h"
 
 #include "modules/attention/attention.h"
@@ -25,7 +26,6 @@ AttentionOptions experts(int64_t k, const std::string& norm = "detached_sum") {
   route.norm = norm;
   return options;
 }
-
 
 /// Every expert by loops as multi-query attention, each weighed by weight_BTE.
 Tensor by_loops(const Attention& attention, const Tensor& x, const Tensor& weight_BTE) {
@@ -222,7 +222,8 @@ TEST_CASE("tokens that chose a removed expert choose among those left") {
   const auto order = p.argsort(-1, true).narrow(-1, 0, 2);
   auto weight = torch::zeros_like(p).scatter(-1, order, p.gather(-1, order));
   Forward run;
-  CHECK(difference(attention->forward(call_of(x, run, causal())), by_loops(*whole, x, weight / weight.sum(-1, true))) < 1e-12);
+  CHECK(difference(attention->forward(call_of(x, run, causal())), by_loops(*whole, x, weight / weight.sum(-1, true))) <
+        1e-12);
   attention->keep({4});  // fewer than k
   CHECK(finite(attention->forward(call_of(x, run, causal()))));
   attention->keep({});
@@ -239,7 +240,8 @@ TEST_CASE("a scale belongs to an expert, whichever token chose it") {
   Forward shared, each;
   shared.scale[Stack::dec_self] = scale[0];
   each.scale[Stack::dec_self] = scale;
-  CHECK(difference(attention->forward(call_of(x, shared, causal())), by_loops(*attention, x, weight * scale[0])) < 1e-12);
+  CHECK(difference(attention->forward(call_of(x, shared, causal())), by_loops(*attention, x, weight * scale[0])) <
+        1e-12);
   CHECK(difference(attention->forward(call_of(x, each, causal())), by_loops(*attention, x, weight * scale)) < 1e-12);
 }
 
@@ -258,7 +260,8 @@ TEST_CASE("each expert multiplies its own rows alone, in any order") {
 TEST_CASE("the gradients of experts' products are those of the rows that each multiplied") {
   DefaultDtype guard(torch::kFloat64);
   const auto rows = noise({5, 3}, "rows").requires_grad_(), weight = noise({4, 3, 2}, "weight").requires_grad_();
-  const auto chosen = torch::tensor({3, 1, 0, 3, 3, 1, 1, 0, 3, 0}, torch::kLong), upstream = noise({10, 2}, "upstream");
+  const auto chosen = torch::tensor({3, 1, 0, 3, 3, 1, 1, 0, 3, 0}, torch::kLong),
+             upstream = noise({10, 2}, "upstream");
   const auto made = torch::autograd::grad({expert_product(rows, chosen, weight, 2)}, {rows, weight}, {upstream});
   std::vector<Tensor> products;
   for (int64_t i = 0; i < 10; ++i) products.push_back(torch::matmul(rows[i / 2], weight[chosen[i].item<int64_t>()]));

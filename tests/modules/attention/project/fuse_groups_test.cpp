@@ -86,7 +86,8 @@ TEST_CASE("a fusing head uses the matrix sum_j w_ij W_j of its group") {
         into.zero_();
         for (int64_t j = 0; j < H; ++j)
           if (map[i] == map[j])
-            into.add_(p["project." + what].narrow(0, first + j * K, K) * p[values ? "then0.value_mix" : "then0.key_mix"][j][i]);
+            into.add_(p["project." + what].narrow(0, first + j * K, K) *
+                      p[values ? "then0.value_mix" : "then0.key_mix"][j][i]);
       }
   CHECK(difference(forward(*with, x), forward(*without, x)) < 1e-13);
 }

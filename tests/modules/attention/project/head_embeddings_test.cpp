@@ -76,14 +76,18 @@ TEST_CASE("heads by embeddings equal loops over numbers, added and multiplied, w
       const auto of = [&](const std::string& name) { return parameter(*attention, "project." + name); };
       const auto weight = of("memory_weight"), bias = of("memory_bias");
       const auto adds = op == "add";
-      auto q = with_vectors(reference::project(x, of("query_weight"), of("query_bias"), K), of("query_embedding"), adds);
-      auto k = with_vectors(reference::project(x, weight.narrow(0, 0, K), bias.narrow(0, 0, K), K), of("key_embedding"), adds);
-      const auto v = with_vectors(reference::project(x, weight.narrow(0, K, K), bias.narrow(0, K, K), K), of("value_embedding"), adds);
+      auto q =
+          with_vectors(reference::project(x, of("query_weight"), of("query_bias"), K), of("query_embedding"), adds);
+      auto k = with_vectors(reference::project(x, weight.narrow(0, 0, K), bias.narrow(0, 0, K), K), of("key_embedding"),
+                            adds);
+      const auto v = with_vectors(reference::project(x, weight.narrow(0, K, K), bias.narrow(0, K, K), K),
+                                  of("value_embedding"), adds);
       if (position == "rope") {
         q = reference::rotate(q, 10000);
         k = reference::rotate(k, 10000);
       }
-      const auto z = reference::weigh(q, k, v, {0, 1, 2}, 1 / std::sqrt(static_cast<double>(K)), reference::up_to_itself());
+      const auto z =
+          reference::weigh(q, k, v, {0, 1, 2}, 1 / std::sqrt(static_cast<double>(K)), reference::up_to_itself());
       const auto y = reference::concatenate(z, parameter(*attention, "mix.weight"), parameter(*attention, "mix.bias"));
       CHECK(difference(forward(*attention, x), y) < 1e-12);
     }
@@ -95,7 +99,8 @@ TEST_CASE("embeddings of zeros give as many heads alike") {
   const auto x = noise({B, T, D}, "x");
   for (const std::string op : {"add", "mul"}) {
     auto attention = make_attention(embedded(op), D);
-    for (const auto* name : {"query_embedding", "key_embedding", "value_embedding"}) parameter(*attention, std::string("project.") + name).zero_();
+    for (const auto* name : {"query_embedding", "key_embedding", "value_embedding"})
+      parameter(*attention, std::string("project.") + name).zero_();
     // The same matrices in each head of a projection that has them all.
     AttentionOptions plain;
     plain.heads = H;
@@ -103,8 +108,8 @@ TEST_CASE("embeddings of zeros give as many heads alike") {
     auto standard = make_attention(plain, D);
     const auto memory = parameter(*attention, "project.memory_weight");
     parameter(*standard, "project.weight")
-        .copy_(torch::cat({parameter(*attention, "project.query_weight").repeat({H, 1}), memory.narrow(0, 0, K).repeat({H, 1}),
-                           memory.narrow(0, K, K).repeat({H, 1})}));
+        .copy_(torch::cat({parameter(*attention, "project.query_weight").repeat({H, 1}),
+                           memory.narrow(0, 0, K).repeat({H, 1}), memory.narrow(0, K, K).repeat({H, 1})}));
     for (const auto* name : {"mix.weight", "mix.bias"}) parameter(*standard, name).copy_(parameter(*attention, name));
     CHECK(difference(forward(*attention, x), forward(*standard, x)) < 1e-14);
     Tensor z_BHTK;

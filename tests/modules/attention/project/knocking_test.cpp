@@ -32,7 +32,10 @@ AttentionOptions grouped_with(std::vector<Choice> then, const std::string& posit
 }
 
 std::vector<std::vector<Choice>> of_each_kind() {
-  return {{knocking("linear", {"q"})}, {knocking("linear", {"k"})}, {knocking("linear", {"q", "k", "v"})}, {knocking("gate")},
+  return {{knocking("linear", {"q"})},
+          {knocking("linear", {"k"})},
+          {knocking("linear", {"q", "k", "v"})},
+          {knocking("gate")},
           {knocking("linear", {"q", "k"}), knocking("mlp")}};
 }
 
@@ -78,7 +81,8 @@ TEST_CASE("knocking heads start as the attention without them, whatever the kind
   for (const bool cross : {false, true})
     for (const auto& then : of_each_kind()) {
       const std::string position = cross ? "none" : "rope";
-      auto with = make_attention(grouped_with(then, position), D, cross), without = make_attention(grouped_with({}, position), D, cross);
+      auto with = make_attention(grouped_with(then, position), D, cross),
+           without = make_attention(grouped_with({}, position), D, cross);
       initialise(*with, 1);
       share(*with, *without);
       const auto given = cross ? memory : Tensor();
@@ -108,7 +112,9 @@ TEST_CASE("knocking heads equal loops over double numbers") {
     auto attention = make_attention(grouped_with(then, "rope"), D);
     fill(*attention, 0.5);
     const auto p = attention->named_parameters();
-    const auto rows = [&](const char* name, int64_t first, int64_t count) { return p[name].narrow(0, first * K, count * K); };
+    const auto rows = [&](const char* name, int64_t first, int64_t count) {
+      return p[name].narrow(0, first * K, count * K);
+    };
     const auto made = [&](int64_t first, int64_t count) {
       return reference::project(x, rows("project.weight", first, count), rows("project.bias", first, count), K);
     };
@@ -126,8 +132,10 @@ TEST_CASE("knocking heads equal loops over double numbers") {
       }
     }
     const std::vector<int64_t> group_of{0, 0, 1, 1};
-    const auto scores = reference::dot_products(reference::rotate(q, 10000), reference::rotate(k, 10000), group_of, 0.5);
-    const auto z = reference::weigh_by(scores, T, v, group_of, [](int64_t, int64_t, int64_t t, int64_t s) { return s <= t; });
+    const auto scores =
+        reference::dot_products(reference::rotate(q, 10000), reference::rotate(k, 10000), group_of, 0.5);
+    const auto z =
+        reference::weigh_by(scores, T, v, group_of, [](int64_t, int64_t, int64_t t, int64_t s) { return s <= t; });
     CHECK(difference(forward(*attention, x), reference::concatenate(z, p["mix.weight"], p["mix.bias"])) < 1e-12);
   }
 }
@@ -165,7 +173,8 @@ TEST_CASE("linear maps multiplied into the projection leave the plain attention,
   for (const bool cross : {false, true})
     for (const bool bias : {false, true})
       for (const bool pruned : {false, true}) {
-        auto options = grouped_with({knocking("linear", {"q", "k"}), knocking("linear", {"v", "k"})}, cross ? "none" : "rope");
+        auto options =
+            grouped_with({knocking("linear", {"q", "k"}), knocking("linear", {"v", "k"})}, cross ? "none" : "rope");
         options.value_width = 5;
         options.project.as<GroupedProjectOptions>().bias = bias;
         auto attention = make_attention(options, D, cross);
@@ -215,10 +224,11 @@ TEST_CASE("a cache keeps mapped keys and values, as many numbers as without maps
   auto call = call_of(noise({B, T, D}, "x"), run, causal());
   call.state = &state;
   std::vector<Tensor> seen;
-  LambdaTap tap([](At at, Site) { return at == At::k || at == At::v; }, [&](At, Site, Tensor value) {
-    seen.push_back(value);
-    return value;
-  });
+  LambdaTap tap([](At at, Site) { return at == At::k || at == At::v; },
+                [&](At, Site, Tensor value) {
+                  seen.push_back(value);
+                  return value;
+                });
   run.taps = {&tap};
   attention->forward(call);
   REQUIRE(state.stored.size() == 2);

@@ -38,7 +38,8 @@ void share(const Attention& from, Attention& to) {
   torch::NoGradGuard no_grad;
   const auto mine = from.named_parameters();
   for (auto& item : to.named_parameters())
-    if (mine.contains(item.key()) && mine[item.key()].sizes() == item.value().sizes()) item.value().copy_(mine[item.key()]);
+    if (mine.contains(item.key()) && mine[item.key()].sizes() == item.value().sizes())
+      item.value().copy_(mine[item.key()]);
 }
 
 }  // namespace
@@ -48,7 +49,8 @@ TEST_CASE("mixing by the identity is no mixing") {
   const auto x = noise({B, T, D}, "x");
   for (const std::string position : {"none", "rope"})
     for (const int64_t components : {1, 2, 8}) {  // fewer components: each head starts with its group's
-      auto with = make_attention(mixed(components, position), D), without = make_attention(unmixed(components, position), D);
+      auto with = make_attention(mixed(components, position), D),
+           without = make_attention(unmixed(components, position), D);
       initialise(*with, 1);
       share(*with, *without);
       CHECK(difference(forward(*with, x), forward(*without, x)) < 1e-14);
@@ -79,7 +81,8 @@ TEST_CASE("mixing heads commutes with RoPE") {
   Rope rope({}, shape);
   const auto k = noise({B, 4, T, 4}, "k"), v = noise({B, 4, T, 4}, "v");
   const auto positions = torch::arange(100, 100 + T);
-  const auto after = rope.rotate(mix.expand({k, v})[0], positions), before = mix.expand({rope.rotate(k, positions), v})[0];
+  const auto after = rope.rotate(mix.expand({k, v})[0], positions),
+             before = mix.expand({rope.rotate(k, positions), v})[0];
   CHECK(difference(after, before) < 1e-14);
   CHECK(difference(before, mix.expand({k, v})[0]) > 1e-2);
 }
@@ -101,7 +104,8 @@ TEST_CASE("one component for each group of heads gives grouped queries") {
   for (const auto* name : {"project.weight", "project.bias"}) {
     const auto whole = all[name];
     const auto rows = [&](int64_t first, int64_t count) { return whole.narrow(0, first * K, count * K); };
-    of_grouped[name].copy_(torch::cat({rows(0, H), rows(H + 5, 1), rows(H + 1, 1), rows(2 * H + 5, 1), rows(2 * H + 1, 1)}));
+    of_grouped[name].copy_(
+        torch::cat({rows(0, H), rows(H + 5, 1), rows(H + 1, 1), rows(2 * H + 5, 1), rows(2 * H + 1, 1)}));
   }
   CHECK(difference(forward(*attention, x), forward(*grouped, x)) < 1e-14);
 }

@@ -50,7 +50,8 @@ Tensor by_loops(Attention& attention, const Case& c, const Tensor& x, const Tens
   const auto p = attention.named_parameters();
   const auto G = c.groups > 0 ? c.groups : H;
   const auto rows = [&](const Tensor& of, int64_t from, int64_t count) { return of.narrow(0, from, count); };
-  const auto weight = c.cross ? torch::cat({p["project.query_weight"], p["project.memory_weight"]}) : p["project.weight"];
+  const auto weight =
+      c.cross ? torch::cat({p["project.query_weight"], p["project.memory_weight"]}) : p["project.weight"];
   const auto bias = c.cross ? torch::cat({p["project.query_bias"], p["project.memory_bias"]}) : p["project.bias"];
   auto q = reference::project(x, rows(weight, 0, H * K), rows(bias, 0, H * K), K);
   auto k = reference::project(memory, rows(weight, H * K, G * K), rows(bias, H * K, G * K), K);
@@ -87,7 +88,8 @@ Tensor by_loops(Attention& attention, const Case& c, const Tensor& x, const Tens
     if (!c.windows.empty() && c.windows[h] > 0 && std::abs(back) >= c.windows[h]) return false;
     return !key_mask.defined() || key_mask[b][place].item<bool>();
   };
-  return reference::concatenate(reference::weigh_by(scores, x.size(1), values, own_group, sees), p["mix.weight"], p["mix.bias"]);
+  return reference::concatenate(reference::weigh_by(scores, x.size(1), values, own_group, sees), p["mix.weight"],
+                                p["mix.bias"]);
 }
 
 }  // namespace
@@ -114,11 +116,12 @@ TEST_CASE("persistent vectors equal loops in which they are the first keys, seen
     if (c.padded) see.key_mask_BS = mask_of({memory.size(1), 2}, memory.size(1));
     const auto expected = by_loops(*attention, c, x, memory, see.key_mask_BS);
     Forward fast, looked;
-    LambdaTap weights([](At at, Site) { return at == At::weights; }, [&](At, Site, Tensor value) {
-      CHECK(value.size(3) == N + memory.size(1));
-      CHECK(difference(value.sum(-1), torch::ones({B, H, T})) < 1e-12);
-      return value;
-    });
+    LambdaTap weights([](At at, Site) { return at == At::weights; },
+                      [&](At, Site, Tensor value) {
+                        CHECK(value.size(3) == N + memory.size(1));
+                        CHECK(difference(value.sum(-1), torch::ones({B, H, T})) < 1e-12);
+                        return value;
+                      });
     looked.taps = {&weights};
     const auto given = c.cross ? memory : Tensor();
     CHECK(difference(attention->forward(call_of(x, fast, see, given)), expected) < 1e-12);
@@ -146,7 +149,9 @@ TEST_CASE("windows by blocks see persistent vectors as windows by a mask do, for
     for (const bool is_padded : {false, true})
       for (const int64_t window : {1, 9, 40}) {
         INFO("window " << window << (is_causal ? ", causal" : "") << (is_padded ? ", padded" : ""));
-        const auto tensor = [&](const std::string& name, int64_t tokens) { return noise({2, 3, tokens, 2}, name).requires_grad_(); };
+        const auto tensor = [&](const std::string& name, int64_t tokens) {
+          return noise({2, 3, tokens, 2}, name).requires_grad_();
+        };
         const auto q = tensor("q", length), k = tensor("k", ahead + length), v = tensor("v", ahead + length);
         const auto weight = noise({2, 3, length, 2}, "loss");
         Visibility see;
@@ -154,7 +159,8 @@ TEST_CASE("windows by blocks see persistent vectors as windows by a mask do, for
         if (is_padded) see.key_mask_BS = mask_of({length, 120}, length);
         const auto mask = visible(q, k, see, window, true, ahead);
         CHECK(mask.narrow(-1, 0, ahead).all().item<bool>());
-        const auto scores = torch::matmul(q * 0.5, k.transpose(-2, -1)).masked_fill(mask.logical_not(), -std::numeric_limits<double>::infinity());
+        const auto scores = torch::matmul(q * 0.5, k.transpose(-2, -1))
+                                .masked_fill(mask.logical_not(), -std::numeric_limits<double>::infinity());
         const auto expected = torch::matmul(at::_safe_softmax(scores, -1), v);
         const auto got = windowed_attention(q, k, v, see, window, 0.5, ahead);
         CHECK(difference(got, expected) < 1e-12);
@@ -195,11 +201,13 @@ TEST_CASE("persistent keys start uniform within 1/sqrt(D), values normal of that
 }
 
 TEST_CASE("persistent vectors cost each query a product with each key and value, and no numbers of a cache") {
-  Attention with(persistent(), D, D, false), without([] {
-    AttentionOptions plain;
-    plain.heads = H;
-    return plain;
-  }(), D, D, false);
+  Attention with(persistent(), D, D, false), without(
+                                                 [] {
+                                                   AttentionOptions plain;
+                                                   plain.heads = H;
+                                                   return plain;
+                                                 }(),
+                                                 D, D, false);
   CHECK(with.flops(T, T, true) - without.flops(T, T, true) == H * T * N * 2 * (K + K));
   CHECK(with.cache_numbers() == without.cache_numbers());
 }
@@ -211,7 +219,8 @@ TEST_CASE("persistent vectors are the last adapter") {
   attention_rules(options, D, false, "attention", problems);
   REQUIRE(problems.found.size() == 1);
   CHECK(problems.found[0].field == "attention.then[0]");
-  CHECK(problems.found[0].message == "persistent: expected it to be the last adapter; what follows would take its vectors for the context's");
+  CHECK(problems.found[0].message ==
+        "persistent: expected it to be the last adapter; what follows would take its vectors for the context's");
 }
 
 }  // namespace headlab

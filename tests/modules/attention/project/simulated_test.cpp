@@ -14,7 +14,8 @@ namespace {
 
 constexpr int64_t B = 2, T = 5, D = 12, C = 2, H = 6, K = 8, V = 5;  // V: the width of components and values
 
-AttentionOptions simulated(const std::string& cache = "simulated", const std::string& position = "none", int64_t kernel = 3) {
+AttentionOptions simulated(const std::string& cache = "simulated", const std::string& position = "none",
+                           int64_t kernel = 3) {
   AttentionOptions options;
   options.heads = H;
   options.head_width = K;
@@ -40,13 +41,15 @@ Tensor convolved(const Tensor& x_BCTd, const Tensor& weight_HCk, const Tensor& b
   const auto bs = b.accessor<double, 1>();
   const auto xs = x_BCTd.accessor<double, 4>();
   const auto d = x_BCTd.size(3), k = w.size(2);
-  return reference::each({x_BCTd.size(0), w.size(0), x_BCTd.size(2), d}, [&](int64_t n, int64_t h, int64_t t, int64_t i) {
-    double sum = bs[h];
-    for (int64_t c = 0; c < w.size(1); ++c)
-      for (int64_t j = 0; j < k; ++j)
-        if (const auto at = i + j - (k - 1) / 2; at >= 0 && at < d) sum += ws[h][c][j] * xs[n][c][t][at];
-    return sum;
-  });
+  return reference::each({x_BCTd.size(0), w.size(0), x_BCTd.size(2), d},
+                         [&](int64_t n, int64_t h, int64_t t, int64_t i) {
+                           double sum = bs[h];
+                           for (int64_t c = 0; c < w.size(1); ++c)
+                             for (int64_t j = 0; j < k; ++j)
+                               if (const auto at = i + j - (k - 1) / 2; at >= 0 && at < d)
+                                 sum += ws[h][c][j] * xs[n][c][t][at];
+                           return sum;
+                         });
 }
 
 /// The same map for each head's numbers: x_BHTd, weight [K,d] -> y_BHTK.
@@ -83,11 +86,13 @@ TEST_CASE("simulated heads equal loops over numbers, for kernels of 1, 3 and 5, 
     for (const std::string position : {"none", "rope"}) {
       INFO(kernel << ", " << position);
       auto attention = make_attention(simulated("simulated", position, kernel), D);
-      const auto weight = parameter(*attention, "project.components.weight"), bias = parameter(*attention, "project.components.bias");
+      const auto weight = parameter(*attention, "project.components.weight"),
+                 bias = parameter(*attention, "project.components.bias");
       const auto components = [&](int64_t which) {
         return reference::project(x, weight.narrow(0, which * C * V, C * V), bias.narrow(0, which * C * V, C * V), V);
       };
-      auto q = heads_by_hand(*attention, "query_heads", components(0)), k = heads_by_hand(*attention, "key_heads", components(1));
+      auto q = heads_by_hand(*attention, "query_heads", components(0)),
+           k = heads_by_hand(*attention, "key_heads", components(1));
       const auto v = heads_by_hand(*attention, "value_heads", components(2));
       CHECK(shape_text(q) == "[2, 6, 5, 8]");
       CHECK(shape_text(v) == "[2, 6, 5, 5]");
@@ -126,7 +131,8 @@ TEST_CASE("as many heads as components, of the same width, through identities, a
         const auto& name = item.key();
         if (name.find("_heads.") == std::string::npos) continue;
         item.value().zero_();
-        if (name.find(".expand") != std::string::npos && item.value().dim() == 3) item.value().select(2, 2).copy_(torch::eye(3));
+        if (name.find(".expand") != std::string::npos && item.value().dim() == 3)
+          item.value().select(2, 2).copy_(torch::eye(3));
         if (name.find(".widen") != std::string::npos && item.value().dim() == 2) item.value().copy_(torch::eye(4));
       }
       CHECK(difference(forward(*same, x), forward(*standard, x)) < 1e-13);
@@ -157,7 +163,8 @@ TEST_CASE("a cache keeps the components or what was simulated of them, and both 
   torch::NoGradGuard no_grad;
   const auto x = noise({B, T, D}, "x");
   for (const std::string position : {"none", "rope", "alibi"}) {
-    auto raw = make_attention(simulated("raw", position), D), whole = make_attention(simulated("simulated", position), D);
+    auto raw = make_attention(simulated("raw", position), D),
+         whole = make_attention(simulated("simulated", position), D);
     CHECK(raw->cache_numbers() == 2 * C * V);
     CHECK(whole->cache_numbers() == H * (K + V));
     const auto y = forward(*raw, x);

@@ -57,7 +57,8 @@ TEST_CASE("some heads of an additive score use their own weights") {
   const auto all = score->score(q, k, {0, 1, 2, 3});
   for (const std::vector<int64_t>& heads : {std::vector<int64_t>{1, 3}, {2}, {3, 0}}) {
     const auto index = torch::tensor(heads, torch::kLong);
-    CHECK(difference(score->score(q.index_select(1, index), k.index_select(1, index), heads), all.index_select(1, index)) < 1e-6);
+    CHECK(difference(score->score(q.index_select(1, index), k.index_select(1, index), heads),
+                     all.index_select(1, index)) < 1e-6);
   }
 }
 

@@ -12,8 +12,8 @@ namespace {
 constexpr int64_t pairs = 30000;
 
 /// The variance of that many independent scores, of entries of q and k with these means and deviations.
-double score_variance(int64_t K, std::optional<double> factor, double mean_q, double sigma_q, double mean_k, double sigma_k,
-                      bool uniform = false) {
+double score_variance(int64_t K, std::optional<double> factor, double mean_q, double sigma_q, double mean_k,
+                      double sigma_k, bool uniform = false) {
   auto shape = std::make_shared<AttentionShape>();
   shape->head_width = K;
   DotProductOptions options;
@@ -32,8 +32,8 @@ double score_variance(int64_t K, std::optional<double> factor, double mean_q, do
   return s.var().item<double>();
 }
 
-/// The relative error of a sample variance has the deviation sqrt((kurtosis - 1) / pairs), and the kurtosis of a sum of K
-/// products of normal numbers is at most 3 + 6/K: 0.016 for K = 1, 0.0082 for large K. Five of these:
+/// The relative error of a sample variance has the deviation sqrt((kurtosis - 1) / pairs), and the kurtosis of a sum of
+/// K products of normal numbers is at most 3 + 6/K: 0.016 for K = 1, 0.0082 for large K. Five of these:
 double allowed(int64_t K) { return 5 * std::sqrt((2 + 6.0 / static_cast<double>(K)) / pairs); }
 
 }  // namespace
