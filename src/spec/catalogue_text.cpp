@@ -24,22 +24,49 @@ std::size_t characters(const std::string& text) {
       std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
-/// Columns side by side, the last not padded.
-std::string table(const Rows& rows, const std::string& indent) {
+/// Broken between words into lines of at most so many characters (longer words stay whole); 0: not broken.
+std::vector<std::string> lines_of(const std::string& text, std::size_t most) {
+  if (most == 0) return {text};
+  std::vector<std::string> lines{""};
+  for (std::size_t at = 0; at < text.size();) {
+    const auto end = std::min(text.find(' ', at), text.size());
+    const auto word = text.substr(at, end - at);
+    auto& line = lines.back();
+    if (!line.empty() && characters(line) + 1 + characters(word) > most)
+      lines.push_back(word);
+    else
+      line += (at == 0 ? "" : " ") + word;
+    at = end + 1;
+  }
+  return lines;
+}
+
+/// Columns side by side, the last not padded. `most`: characters of each column; absent or 0: as many as there are.
+std::string table(const Rows& rows, const std::string& indent, const std::vector<std::size_t>& most = {}) {
+  std::vector<std::vector<std::vector<std::string>>> cells;
   std::vector<std::size_t> widths;
   for (const auto& row : rows) {
     widths.resize(std::max(widths.size(), row.size()));
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], characters(row[i]));
+    cells.emplace_back();
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      cells.back().push_back(lines_of(row[i], i < most.size() ? most[i] : 0));
+      for (const auto& line : cells.back().back()) widths[i] = std::max(widths[i], characters(line));
+    }
   }
   std::string text;
-  for (const auto& row : rows) {
-    std::string line = indent;
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      line += row[i];
-      if (i + 1 < row.size()) line += std::string(widths[i] - characters(row[i]) + 3, ' ');
+  for (const auto& row : cells) {
+    std::size_t height = 0;
+    for (const auto& cell : row) height = std::max(height, cell.size());
+    for (std::size_t at = 0; at < height; ++at) {
+      std::string line = indent;
+      for (std::size_t i = 0; i < row.size(); ++i) {
+        const auto part = at < row[i].size() ? row[i][at] : "";
+        line += part;
+        if (i + 1 < row.size()) line += std::string(widths[i] - characters(part) + 3, ' ');
+      }
+      line.erase(line.find_last_not_of(' ') + 1);
+      text += line + "\n";
     }
-    line.erase(line.find_last_not_of(' ') + 1);
-    text += line + "\n";
   }
   return text;
 }
@@ -55,11 +82,9 @@ std::string default_text(const Field& field, const Json& value) {
 }
 
 std::string takes(const Field& field) {
-  auto entries = [](const Catalogue& catalogue) {
-    return with_article(catalogue.slot) + ": " + listed(catalogue.names());
-  };
-  if (auto choice = std::get_if<Choice*>(&field.value)) return entries((*choice)->catalogue());
-  if (auto choices = std::get_if<Choices*>(&field.value)) return "a list, each item " + entries((*choices)->source());
+  if (auto choice = std::get_if<Choice*>(&field.value)) return with_article((*choice)->catalogue().slot);
+  if (auto choices = std::get_if<Choices*>(&field.value))
+    return "a list, each item " + with_article((*choices)->source().slot);
   return expected(field);
 }
 
@@ -109,7 +134,7 @@ std::string combines_text(const Catalogue& slot, const EntryInfo& entry, const s
           lines.push_back("not beside " + other->slot + "." + one.name + ": " + clash.why);
   std::string text = lines.empty() ? "\n  combines with every entry of the other slots\n"
                                    : "\n  combines with the entries of the other slots, but:\n";
-  for (const auto& line : lines) text += "    " + line + "\n";
+  for (const auto& line : lines) text += table({{line}}, "    ", {110});
   return text;
 }
 
@@ -138,7 +163,7 @@ std::string all_text(const std::vector<const Catalogue*>& slots, bool full) {
     rows.push_back({slot->slot, slot->summary, listed(slot->names())});
     text += (text.empty() ? "" : "\n") + slot->slot + ": " + slot->summary + "\n\n" + slot_text(*slot, slots, true);
   }
-  return full ? text : table(rows, "");
+  return full ? text : table(rows, "", {0, 65, 70});
 }
 
 }  // namespace
@@ -147,7 +172,7 @@ std::string options_text(const Options& options) {
   auto copy = options.copy();
   Rows rows = {{"option", "takes", "default", "meaning"}};
   add_rows(*copy, "", 0, rows);
-  return rows.size() > 1 ? table(rows, "  ") : "  no options\n";
+  return rows.size() > 1 ? table(rows, "  ", {0, 40, 20, 70}) : "  no options\n";
 }
 
 std::string catalogue_text(const std::vector<const Catalogue*>& slots, const std::string& what, bool full) {
