@@ -18,7 +18,7 @@ struct Command {
 /// In the order of `headlab --help`.
 const std::vector<Command>& commands();
 
-/// A model of a run that is used: its flags for translate, generate and score. `does`: "translates".
+/// A model of a run that is used: its flags for translate, transcribe, generate and score. `does`: "translates".
 struct ChosenModel {
   std::string run, stage, device;
   void add_flags(CLI::App& command, const std::string& does);
@@ -33,6 +33,7 @@ std::function<int()> add_show(CLI::App& command);
 std::function<int()> add_unroll(CLI::App& command);
 std::function<int()> add_report(CLI::App& command);
 std::function<int()> add_translate(CLI::App& command);
+std::function<int()> add_transcribe(CLI::App& command);
 std::function<int()> add_generate(CLI::App& command);
 std::function<int()> add_score(CLI::App& command);
 std::function<int()> add_data(CLI::App& command);

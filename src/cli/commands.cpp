@@ -32,6 +32,9 @@ const std::vector<Command>& commands() {
       {"translate", "translate lines from standard input with a run's model", add_translate,
        "headlab translate runs/quickstart/8f3a2c0d11 < sentences.txt\necho \"the old woman sees the dog .\" | headlab "
        "translate runs/quickstart/8f3a2c0d11 --n-best 3 --scores"},
+      {"transcribe", "write down what is said in sound files with a run's model", add_transcribe,
+       "headlab transcribe runs/spoken-digits/52c0b1d9e4 speech-fsdd/7_theo_0.wav\nheadlab transcribe "
+       "runs/spoken-digits/52c0b1d9e4 *.wav --beam 8 --json"},
       {"generate", "continue prompts from standard input with a language model's run", add_generate,
        "echo \"to be\" | headlab generate runs/shakespeare/52c0b1d9e4 --temperature 0.8 --max-length 60"},
       {"score", "say how probable texts or translations from standard input are to a run's model", add_score,

@@ -13,7 +13,7 @@ void add_search_flags(CLI::App& command, SearchOptions& search) {
   command.add_option("--length-penalty", search.length_penalty, "alpha of ((5 + length) / 6)^alpha")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
-  command.add_option("--n-best", search.n_best, "outputs of each line; best first, or as they are drawn")
+  command.add_option("--n-best", search.n_best, "outputs of each input; best first, or as they are drawn")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
   command.add_option("--temperature", search.temperature, "draw, with logits divided by this; 0: the most probable")

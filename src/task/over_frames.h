@@ -19,14 +19,15 @@ struct FrameRows {
   Tensor frames_BTF, places_BT, mask_BT;
 };
 
-/// A task whose texts are frames, which models find in Batch::side (modules/embedding/frames.h).
+/// A task whose texts are frames, which models find in Batch::side (modules/embedding/frames.h). Its file is the list
+/// of symbols; how wide frames are, and how they are made of recordings, stands in the spec.
 class OverFrames : public Task {
  public:
   int64_t longest() const override;
   std::string summary() const override { return summary_; }
   nlohmann::ordered_json report() const override { return report_; }
   TextKind reads() const override { return {{1, -1, -1, -1}, false}; }
-  std::map<std::string, std::string> files() const override { return {}; }
+  std::map<std::string, std::string> files() const override;
   const FrameData& data() const { return data_; }
 
  protected:
@@ -35,6 +36,7 @@ class OverFrames : public Task {
   /// Frames of each text of a split.
   std::vector<int64_t> frames_of_texts(const std::string& split) const;
   FrameRows rows(const std::string& split, const std::vector<int64_t>& examples, torch::Device device) const;
+  FrameRows rows(const std::vector<const FrameText*>& texts, torch::Device device) const;
   /// The names of symbols, with spaces between.
   std::string text_of(const std::vector<int64_t>& symbols) const;
 

@@ -22,6 +22,34 @@ std::vector<int64_t> ids_of(const std::vector<int64_t>& symbols) {
   return ids;
 }
 
+/// As a model that writes reads them.
+Batch heard_batch(const FrameRows& rows) {
+  Batch batch;
+  batch.source_BS = rows.places_BT;
+  batch.source_mask_BS = rows.mask_BT;
+  batch.side[frames_name] = rows.frames_BTF;
+  return batch;
+}
+
+std::vector<Hypotheses> hypotheses(Model& model, const Batch& heard, const TextIds& ids, const SearchOptions& options,
+                                   Forward& run) {
+  if (!options.prefix.empty())
+    throw UsageError("search.prefix: a transcription begins with what is said first; leave it out");
+  auto* ctc = dynamic_cast<FrameCtc*>(&model);
+  if (!ctc || options.beam > 1 || options.draws()) return search(model, heard, ids, options, run);
+  const auto read = ctc->read(heard, run);
+  const auto log_p_BSV = ctc->frame_log_probabilities(read);
+  auto best_BS = log_p_BSV.amax(-1);
+  if (read.mask_BS.defined()) best_BS = best_BS.masked_fill(read.mask_BS.logical_not(), 0);
+  const auto scores_B = best_BS.sum(-1, false, torch::kDouble).cpu();
+  std::vector<Hypotheses> all;
+  for (auto& path : best_paths(log_p_BSV, read.mask_BS)) {
+    const auto score = scores_B[static_cast<int64_t>(all.size())].item<double>();
+    all.push_back({{std::move(path), score, score}});
+  }
+  return all;
+}
+
 }  // namespace
 
 int64_t edit_distance(const std::vector<int64_t>& one, const std::vector<int64_t>& other) {
@@ -76,7 +104,6 @@ TokenBatch Transcription::collect(const std::string& split, const std::vector<in
                                   torch::Device device) const {
   const auto& part = part_of(data().parts, split);
   const auto ids = writes();
-  const auto heard = rows(split, examples, device);
   std::vector<std::vector<int64_t>> read;
   std::size_t longest = 0;
   for (const auto number : examples) {
@@ -91,9 +118,7 @@ TokenBatch Transcription::collect(const std::string& split, const std::vector<in
       asked.push_back(static_cast<int64_t>(b * longest + t));
     }
   TokenBatch batch;
-  batch.inputs.source_BS = heard.places_BT;
-  batch.inputs.source_mask_BS = heard.mask_BT;
-  batch.inputs.side[frames_name] = heard.frames_BTF;
+  batch.inputs = heard_batch(rows(split, examples, device));
   std::tie(batch.inputs.target_BT, batch.inputs.target_mask_BT) = pad_right(read, ids.pad, device);
   batch.examples = examples;
   batch.tokens = static_cast<int64_t>(targets.size());
@@ -105,21 +130,30 @@ TokenBatch Transcription::collect(const std::string& split, const std::vector<in
 std::vector<std::vector<int64_t>> Transcription::written(Model& model, const std::string& split,
                                                          const std::vector<int64_t>& examples,
                                                          const SearchOptions& options, const Intervention& with) const {
-  if (!options.prefix.empty())
-    throw UsageError("search.prefix: a transcription begins with what is said first; leave it out");
   auto inputs = batch(split, examples, model.device()).inputs;
   inputs.target_BT = inputs.target_mask_BT = Tensor();
   Forward run;
   with.enter(run);
   run.rows_B = torch::tensor(examples, torch::kLong).to(model.device());
-  if (auto* ctc = dynamic_cast<FrameCtc*>(&model); ctc && options.beam == 1 && !options.draws()) {
-    const auto heard = ctc->read(inputs, run);
-    return best_paths(ctc->frame_log_probabilities(heard), heard.mask_BS);
-  }
   std::vector<std::vector<int64_t>> texts;
-  for (const auto& found : search(model, inputs, writes(), options, run))
+  for (const auto& found : hypotheses(model, inputs, writes(), options, run))
     texts.push_back(found.empty() ? std::vector<int64_t>() : found.front().ids);
   return texts;
+}
+
+Hypotheses Transcription::transcribe(Model& model, const FrameText& text, const SearchOptions& options,
+                                     int64_t number) const {
+  const torch::NoGradGuard no_grad;
+  const Mode evaluating(model, false);
+  Forward run;
+  run.rows_B = torch::tensor({number}, torch::kLong).to(model.device());
+  return hypotheses(model, heard_batch(rows({&text}, model.device())), writes(), options, run).front();
+}
+
+std::vector<std::string> Transcription::names(const std::vector<int64_t>& ids) const {
+  std::vector<std::string> all;
+  for (const auto id : ids) all.push_back(id < first_symbol ? "?" : target_token(id));
+  return all;
 }
 
 Evaluation Transcription::evaluate(Model& model, const EvaluateOptions& options, const Intervention& with) const {
@@ -143,9 +177,9 @@ Evaluation Transcription::evaluate(Model& model, const EvaluateOptions& options,
       const auto texts = written(model, options.split, examples, options.search, with);
       for (std::size_t b = 0; b < examples.size(); ++b) said[examples[b]] = texts[b];
     }
-    const auto names_of_ids = [&](const std::vector<int64_t>& ids) {
+    const auto text_of_ids = [&](const std::vector<int64_t>& ids) {
       std::string text;
-      for (const auto id : ids) text += (text.empty() ? "" : " ") + (id < first_symbol ? "?" : target_token(id));
+      for (const auto& name : names(ids)) text += (text.empty() ? "" : " ") + name;
       return text;
     };
     int64_t edits = 0, symbols = 0;
@@ -153,9 +187,9 @@ Evaluation Transcription::evaluate(Model& model, const EvaluateOptions& options,
       const auto reference = ids_of(part[static_cast<std::size_t>(number)].symbols);
       edits += edit_distance(text, reference);
       symbols += static_cast<int64_t>(reference.size());
-      result.hypotheses.push_back(names_of_ids(text));
+      result.hypotheses.push_back(text_of_ids(text));
       if (static_cast<int64_t>(result.samples.size()) < options.samples)
-        result.samples.push_back({"", names_of_ids(reference), result.hypotheses.back()});
+        result.samples.push_back({"", text_of_ids(reference), result.hypotheses.back()});
     }
     all["token_error_rate"] = static_cast<double>(edits) / static_cast<double>(symbols);
     result.signatures["token_error_rate"] =

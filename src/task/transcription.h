@@ -30,6 +30,11 @@ class Transcription : public OverFrames {
   std::string target_token(int64_t id) const override;
   MetricNames metrics() const override { return TranscriptionOptions().metrics(); }
   Evaluation evaluate(Model& model, const EvaluateOptions& options, const Intervention& with) const override;
+  /// What a search writes of a text of frames, best first; the score of CTC's most probable path is the path's.
+  /// `number`: of the text among several, for draws. Throws UsageError for a prefix.
+  Hypotheses transcribe(Model& model, const FrameText& text, const SearchOptions& search, int64_t number = 0) const;
+  /// The names of ids that were written; "?" for one that is no symbol.
+  std::vector<std::string> names(const std::vector<int64_t>& ids) const;
   /// The ids that a search writes of each text, in the order of `examples`. Throws UsageError for a prefix.
   std::vector<std::vector<int64_t>> written(Model& model, const std::string& split,
                                             const std::vector<int64_t>& examples, const SearchOptions& search,

@@ -114,10 +114,15 @@ TEST_CASE("a text is written as it is, as another, by words or by characters", "
   CHECK(of(R"(, "written": {"3": "two", "7": " one  two"}, "units": "words")") ==
         std::pair(Names{"one", "two"}, Names{"one", "two"}));
   CHECK(of(R"(, "written": {"7": "one two"}, "units": "text")") == std::pair(Names{"3", "one two"}, Names{"one two"}));
-  for (const std::string more : {R"(, "written": {"7": " "})", R"(, "written": {"7": ""}, "units": "text")"}) {
+  // The way back.
+  for (const std::string units : {"text", "words", "characters"})
+    CHECK(options_of(digits_with(R"(, "units": ")" + units + "\"")).text_of({"a", "<space>", "b"}) ==
+          (units == "characters" ? "a b" : "a <space> b"));
+  for (const std::string more : {R"(, "written": {"7": " "})", R"(, "written": {"7": ""}, "units": "text")",
+                                 R"(, "written": {"7": "a\nb"}, "units": "text")"}) {
     const auto empty = options_of(digits_with(more));
     CHECK_THAT(refusal([&] { empty.load(corpus.folder(), 1); }),
-               ContainsSubstring(".wav: expected a text that is said, got \"7\""));
+               ContainsSubstring(".wav: expected a text that is said, in one line, got \"7\""));
   }
 }
 
@@ -228,13 +233,13 @@ TEST_CASE("wrong recordings and manifests are errors with their place", "[record
   CHECK(with(good).empty());
   CHECK(with(good + "d.wav\tx\ttrain\n") == table + ":5: no such file: " + corpus.folder() + "/d.wav");
   CHECK(with(good + "a.wav\tx\tdev\n") == table + ":5: field \"part\": expected train, valid or test, got \"dev\"");
-  CHECK(with(good + "a.wav\t \ttest\n") == table + ":5: expected a text that is said, got \" \"");
+  CHECK(with(good + "a.wav\t \ttest\n") == table + ":5: expected a text that is said, in one line, got \" \"");
   CHECK(with(good + "a.wav\tx\n") == table + ":5: expected 3 columns between tabs, got 2");
   CHECK(with("a.wav\tx\ttrain\nb.wav\ty\tvalid\n") == "all.tsv: expected recordings of each part, got none of test");
   CHECK(with(good + "fast.wav\tx\ttrain\n") ==
         corpus.folder() +
             "/fast.wav: expected 8000 samples a second (features.rate), got 16000: name the rate of all recordings "
-            "there, or convert this one");
+            "there before training, or convert this one (sox, ffmpeg)");
   CHECK_THAT(with(good + "all.tsv\tx\ttrain\n"), ContainsSubstring("/all.tsv: expected a recording"));
   CHECK_THAT(refusal([&] { options_of(digits_with("")).load(corpus.folder(), 1); }),
              ContainsSubstring("no such folder: digits/"));

@@ -180,6 +180,23 @@ TEST_CASE("texts are written alike alone and beside longer ones, by any beam", "
       for (std::size_t b = 0; b < all.size(); ++b)
         CHECK(transcription.written(*model, "test", {all[b]}, beams(beam), {})[0] == together[b]);
     }
+  const auto& texts = transcription.data().parts.at("test");
+  const auto ctc = by_ctc(task->context());
+  for (const auto number : all) {
+    // One text, of no split; the score of CTC's path is that of its frames.
+    const auto& text = texts[static_cast<std::size_t>(number)];
+    const auto found = transcription.transcribe(*ctc, text, beams(1));
+    REQUIRE(found.size() == 1);
+    CHECK(found[0].ids == transcription.written(*ctc, "test", {number}, beams(1), {})[0]);
+    Forward run;
+    const auto heard =
+        std::dynamic_pointer_cast<FrameCtc>(ctc)->read(task->batch("test", {number}, torch::kCPU).inputs, run);
+    const auto log_p = std::dynamic_pointer_cast<FrameCtc>(ctc)->frame_log_probabilities(heard)[0];
+    CHECK(found[0].score == Approx(std::get<0>(log_p.max(-1)).sum().item<double>()).epsilon(1e-5));
+    CHECK(transcription.transcribe(*ctc, text, beams(4))[0].ids ==
+          transcription.written(*ctc, "test", {number}, beams(4), {})[0]);
+  }
+  CHECK(transcription.names({4, 1, 6}) == std::vector<std::string>{"p0", "?", "p2"});
   auto prefixed = beams(4);
   prefixed.prefix = "p0";
   CHECK_THROWS_AS(transcription.written(*transcriber(task->context()), "test", {0}, prefixed, {}), UsageError);
@@ -251,6 +268,35 @@ TEST_CASE("heads of a transcriber are scored, whichever way, and a masked one te
       if (type == "confidence")
         for (const auto& [head, score] : scores.heads) CHECK((score > 0 && score <= 1));
     }
+  }
+}
+
+TEST_CASE("a task over frames needs its list of symbols alone to be used, and counts new data by it", "[paper-23]") {
+  for (const std::string type : {"transcription", "frames"}) {
+    const auto of = [&](int phones, const std::map<std::string, std::string>& files, bool reads_data) {
+      return std::dynamic_pointer_cast<OverFrames>(
+          make_task(R"({"type": ")" + type + R"(", "data": {"type": "phones", "phones": )" + std::to_string(phones) +
+                        R"(, "width": 5, "train": 20, "valid": 12, "test": 12}})",
+                    ".", files, reads_data));
+    };
+    const auto with_data = of(3, {}, true);
+    CHECK(with_data->files() == std::map<std::string, std::string>{{"symbols.model", "p0\np1\np2\n"}});
+    const auto without = of(3, with_data->files(), false);
+    CHECK(without->data().parts.empty());
+    CHECK(without->data().width == 5);
+    CHECK(without->data().symbols == with_data->data().symbols);
+    CHECK(without->files() == with_data->files());
+    CHECK(without->context().target_vocabulary == with_data->context().target_vocabulary);
+    CHECK(without->context().classes == with_data->context().classes);
+
+    const auto other = of(3, {{"symbols.model", "x\np2\np1\np0\n"}}, true);
+    CHECK(other->data().symbols == std::vector<std::string>{"x", "p2", "p1", "p0"});
+    for (const auto& [split, part] : with_data->data().parts)
+      for (std::size_t i = 0; i < part.size(); ++i)
+        for (auto list : {&FrameText::symbols, &FrameText::at_frame})
+          for (std::size_t n = 0; n < (part[i].*list).size(); ++n)
+            CHECK((other->data().parts.at(split)[i].*list)[n] == 3 - (part[i].*list)[n]);
+    CHECK_THROWS_WITH(of(4, with_data->files(), true), ContainsSubstring("task.data: unknown symbol \"p3\""));
   }
 }
 

@@ -112,13 +112,31 @@ void RecordingsOptions::rules(Problems& problems) const {
       problems.add(field, "expected a part of the names in braces (" + listed(known) + "), got " + in_quotes(*name));
 }
 
+std::vector<float> RecordingsOptions::read(const std::string& path) const {
+  const auto audio = read_audio(path);
+  if (audio.rate != features.rate)
+    throw FileError(path + ": expected " + std::to_string(features.rate) + " samples a second (features.rate), got " +
+                    std::to_string(audio.rate) +
+                    ": name the rate of all recordings there before training, or convert this one (sox, ffmpeg)");
+  return LogMel(features)(audio.samples);
+}
+
+std::string RecordingsOptions::text_of(const std::vector<std::string>& symbols) const {
+  std::string whole;
+  for (const auto& symbol : symbols) {
+    if (units != "characters" && !whole.empty()) whole += " ";
+    whole += units == "characters" && symbol == space_symbol ? " " : symbol;
+  }
+  return whole;
+}
+
 FrameData RecordingsOptions::load(const std::string& spec_folder, uint64_t run) const {
   const auto parts = dynamic_cast<const RecordingList&>(list.options()).list(spec_folder);
   const auto said_in = [&](const Recording& recording) {
     const auto& name = recording.known.text(text);
     const auto symbols = symbols_of(written.contains(name) ? written.at(name).get<std::string>() : name, units);
-    if (symbols.empty())
-      throw FileError(recording.known.place() + ": expected a text that is said, got " + in_quotes(name));
+    if (symbols.empty() || symbols.front().find('\n') != std::string::npos)
+      throw FileError(recording.known.place() + ": expected a text that is said, in one line, got " + in_quotes(name));
     return symbols;
   };
   std::set<std::string> names;
@@ -131,19 +149,13 @@ FrameData RecordingsOptions::load(const std::string& spec_folder, uint64_t run) 
   for (const auto& name : names) numbers.emplace(name, static_cast<int64_t>(numbers.size()));
 
   FrameData data{frame_width(), {names.begin(), names.end()}, {}};
-  const LogMel log_mel(features);
   uint64_t stream = 0;
   for (const auto& [part, count] :
        {std::pair("test", join.test), std::pair("valid", join.valid), std::pair("train", join.train)}) {
     std::vector<Heard> heard;
     for (const auto& recording : parts.at(part)) {
-      const auto audio = read_audio(recording.path);
-      if (audio.rate != features.rate)
-        throw FileError(recording.path + ": expected " + std::to_string(features.rate) +
-                        " samples a second (features.rate), got " + std::to_string(audio.rate) +
-                        ": name the rate of all recordings there, or convert this one");
       auto& [frames, group] = heard.emplace_back();
-      frames.frames = log_mel(audio.samples);
+      frames.frames = read(recording.path);
       for (const auto& symbol : said_in(recording)) frames.symbols.push_back(numbers.at(symbol));
       if (has_frame_classes())
         frames.at_frame.assign(static_cast<std::size_t>(frames.length(data.width)), frames.symbols.front());

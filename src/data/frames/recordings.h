@@ -40,6 +40,10 @@ struct RecordingsOptions : Described<RecordingsOptions>, FrameSource {
   FrameData load(const std::string& spec_folder, uint64_t run) const override;
   int64_t frame_width() const override { return features.mels; }
   bool has_frame_classes() const override { return units == "text"; }
+  /// The frames of a sound file. Throws FileError, also for another rate.
+  std::vector<float> read(const std::string& path) const;
+  /// The text that was cut into these symbols: the inverse of `units`, white space apart.
+  std::string text_of(const std::vector<std::string>& symbols) const;
 };
 
 }  // namespace headlab
