@@ -33,8 +33,9 @@ std::vector<double> Attention::kept_H() const {
 KeptSplit Attention::kept_split() const { return KeptSplit::by_share(kept_H(), shape_->group_of); }
 
 bool Attention::packs_kept() const {
-  if (kept_H().empty()) return false;
-  const auto split = kept_split();
+  const auto kept = kept_H();
+  if (kept.empty()) return false;
+  const auto split = KeptSplit::by_share(kept, shape_->group_of);
   return !recording() && adapters_.empty() && !project->reads_stored() && !project->cache_numbers() &&
          !position->has_bias() && !split.packed.empty() && (split.whole.empty() || turns_alike(*position));
 }

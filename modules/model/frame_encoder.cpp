@@ -1,5 +1,6 @@
 #include "modules/model/frame_encoder.h"
 
+#include "modules/model/frame_reader.h"
 #include "modules/tensor/tied.h"
 #include "modules/tensor/torch.h"
 
@@ -32,16 +33,7 @@ Tensor FrameEncoder::hidden(const Batch& batch, Forward& run) {
   const auto products = autocast();
   run.side = batch.side;
   const auto frames = frames_of(batch.side, batch.target_BT, options_.embedding.frame_width);
-  const auto positions = positions_of(frames.select(-1, 0).to(torch::kLong));
-  StackCall call{.positions = positions,
-                 .self = {},
-                 .memory_BSD = {},
-                 .cross = {},
-                 .memory_positions = {},
-                 .state = nullptr,
-                 .run = run};
-  call.self.key_mask_BS = call.self.query_mask_BT = batch.target_mask_BT;
-  return encoder->forward(embed->forward(frames, positions), call);
+  return read_frames(*embed, *encoder, frames, batch.target_mask_BT, run);
 }
 
 Tensor FrameEncoder::seen(const Tensor& logits, Forward& run) const {

@@ -71,7 +71,8 @@ LayersReader::LayersReader(const LayersReaderOptions& options, const FrameReader
   tie_modules(*this);
 }
 
-Tensor LayersReader::read(const Tensor& frames_BSF, const Tensor& mask_BS, Forward& run) {
+Tensor read_frames(FrameEmbed& embed, LayerStack& layers, const Tensor& frames_BSF, const Tensor& mask_BS,
+                   Forward& run) {
   const auto positions = positions_of(frames_BSF.select(-1, 0).to(torch::kLong));
   StackCall call{.positions = positions,
                  .self = {},
@@ -81,7 +82,11 @@ Tensor LayersReader::read(const Tensor& frames_BSF, const Tensor& mask_BS, Forwa
                  .state = nullptr,
                  .run = run};
   call.self.key_mask_BS = call.self.query_mask_BT = mask_BS;
-  return layers->forward(embed->forward(frames_BSF, positions), call);
+  return layers.forward(embed.forward(frames_BSF, positions), call);
+}
+
+Tensor LayersReader::read(const Tensor& frames_BSF, const Tensor& mask_BS, Forward& run) {
+  return read_frames(*embed, *layers, frames_BSF, mask_BS, run);
 }
 
 }  // namespace headlab

@@ -55,6 +55,10 @@ struct LayersReaderOptions : StackOptions {
   std::shared_ptr<Options> copy() const override { return std::make_shared<LayersReaderOptions>(*this); }
 };
 
+/// h_BSD of frames [B,S,F] by layers of attention that see both sides; mask_BS: true: a frame; undefined: all are.
+Tensor read_frames(FrameEmbed& embed, LayerStack& layers, const Tensor& frames_BSF, const Tensor& mask_BS,
+                   Forward& run);
+
 /// The stack of layers of frame_encoder, whose heads are those of enc.self.
 class LayersReader : public FrameReader {
  public:
